@@ -118,10 +118,14 @@ def keeps_kind(given: Any, wanted: Any) -> bool:
         to_complex or np.dtype(given).kind != "c")
 
 
+class NoDTypeError(TypeError):
+    """What NumPy has a dtype for, and Weft has not: texts, objects, dates, long doubles."""
+
+
 def as_dtype(spec: object) -> DType:
     """The DType of a short name, a NumPy dtype or scalar type, or a DType.
 
-    Raises TypeError for anything without a Weft dtype (strings, objects, dates).
+    Raises NoDTypeError for anything without a Weft dtype (strings, objects, dates).
 
     >>> as_dtype(np.float32), as_dtype("i64"), as_dtype(bool)
     (f32, i64, bool)
@@ -135,7 +139,7 @@ def as_dtype(spec: object) -> DType:
     numpy = np.dtype(spec)  # type: ignore[call-overload]
     found = _BY_NUMPY.get(numpy.newbyteorder("="))
     if found is None:
-        raise TypeError(f"no Weft dtype for {spec!r}")
+        raise NoDTypeError(f"values of dtype {numpy} cannot be traced")
     return found
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from ...ir.diagnose import Error, error
 from ...ir.indices.dims import differ, nonnegative, smaller
 from ...ir.indices.index import Dim, Expr, divide, product
-from ...ir.types import BOOL, I64, DType, Loc, TensorType, as_dtype
+from ...ir.types import BOOL, I64, DType, Loc, NoDTypeError, TensorType, as_dtype
 from .arrays.selection import Selection
 from .arrays.variable import Variable
 from .context.active import current
@@ -145,6 +145,8 @@ def constant(x: Any, dtype: np.dtype[Any] | None = None, shape: tuple[Dim, ...] 
         found = as_dtype(array.dtype)
     except OverflowError:
         raise too_large(x, dtype) from None
+    except NoDTypeError:
+        raise
     except TypeError:
         raise error("W112", f"{x!r} cannot be traced") from None
     made = current().full(array.item(), found, shape)

@@ -137,6 +137,15 @@ def index_by_floats() -> None:
 
 
 @wrong("W112", TypeError)
+def a_dtype_that_is_none_of_numbers() -> None:
+    @weft.compile
+    def counted(x: Any) -> Any:
+        return np.cumsum(x, dtype=object)  # here
+
+    counted(X)
+
+
+@wrong("W112", TypeError)
 def argument_is_an_object() -> None:
     class Model:
         scale = 2.0

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol, cast
+from typing import Any, cast
 from weakref import ref
 
 import numpy as np
@@ -24,36 +24,28 @@ from ....ir.diagnose import Error, error
 from ....ir.graph import Builder, Graph, Node, Value
 from ....ir.indices.index import Dim, Expr
 from ....ir.ops.table import OPS
-from ....ir.types import I64, Device, DType, Loc, TensorType, as_dtype
+from ....ir.types import DType, Loc, NoDTypeError, TensorType, as_dtype
 from ..arrays.buffer import Buffer, unwrapped
 from ..arrays.views import track
 from ..source import SourceMap, name_of, user_loc
 from ..values.operation import Operation
 from ..values.tracer import Tracer
 from .captures import Capture, Captures
+from .effects import Effects
 from .scope import RECORDING, SCOPE, Api, Recording, Scope, Writes
 
 Array = np.ndarray[Any, Any]
 
 
-class Resource(Protocol):
-    """A variable, as far as a trace is concerned."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def type(self) -> TensorType: ...
-    @property
-    def home(self) -> Device | None: ...
-
-
 Rewritten = Callable[[Any], Any]
+_OF_NUMBERS = "use bool, an integer dtype, float16 to float64, complex64 or complex128"
 
 
-class TraceContext:
+class TraceContext(Effects):
     """The state of one trace; see the module docstring."""
 
     def __init__(self, name: str, api: Api[Tracer], parent: TraceContext | None = None) -> None:
+        super().__init__()
         self.graph = Graph(name)
         self.builder = Builder(self.graph, OPS, share=False, fold=False)
         self.api, self.parent = api, parent
@@ -71,9 +63,6 @@ class TraceContext:
         # Whether this is a way of an if, and whether the user may catch what is raised here.
         self.way = False
         self.caught: bool = parent is not None and parent.caught
-        self.raises: dict[str, BaseException] = {}  # by what the check says that stands for it
-        self.variables: dict[str, Any] = {}
-        self.asserted: str | None = None  # the name of what assertions have an effect on
         self.prints: bool = parent is not None and parent.prints  # whether the program is to print
         self.told: Any = None  # the variable that counts what is printed
         # What is made of functions before they are recorded: their rewritten copies. A graph, which
@@ -89,10 +78,6 @@ class TraceContext:
         self._inherited: dict[int, Tracer] = {}
         # Of an array around this region, what the region has of it, if it may change that memory.
         self.copied: Callable[[Tracer], Tracer | None] | None = None
-        self._var_names: dict[int, str] = {}
-        self._reads: dict[str, Tracer] = {}
-        self._substituted: set[str] = set()  # of the reads, what is not the variable's own value
-        self._assigned: set[str] = set()
         self.lock = threading.RLock()  # held by who changes the graph, or needs it unchanged
         # Asked as soon as the graph has so many nodes; it gives the next number.
         self.grown: Callable[[TraceContext], int] | None = None
@@ -141,7 +126,7 @@ class TraceContext:
         """Let go of all tracers: who holds one now is not part of the trace."""
         self.refused = self.sums = self.copied = None
         self._inherited.clear()
-        self._reads.clear()
+        self.forget_variables()
         self._captures.clear()
         self.closure.clear()
 
@@ -185,6 +170,8 @@ class TraceContext:
                     raise
                 raise error(problem.code, problem.message, locs=builder.locs, types=problem.types,
                             hint=problem.hint) from None
+            except NoDTypeError as problem:
+                raise error("W112", f"{problem}", locs=builder.locs, hint=_OF_NUMBERS) from None
             finally:
                 self._busy = False
                 ACTIVE.reset(token)
@@ -363,105 +350,6 @@ class TraceContext:
             return x
         return self.apply(self.capture, (x,))
 
-    def resource(self, variable: Resource) -> dict[str, Any]:
-        """The attributes that name a variable in this graph; names are made unique here, for the
-        graphs inside of it too."""
-        if self.parent is not None:
-            return self.parent.resource(variable)
-        name = self._var_names.get(id(variable))
-        if name is None:
-            name = self._listed(variable, variable.name)
-        return {"var": name, "type": variable.type}
-
-    def _listed(self, variable: Resource, stem: str) -> str:
-        name = self.graph.unique_name(stem)
-        self._var_names[id(variable)] = name
-        self.variables[name] = variable
-        self.graph.variables[name] = variable.type
-        if variable.home is not None:
-            self.graph.homes[name] = variable.home
-        return name
-
-    def bind(self, name: str, variable: Resource) -> None:
-        """Let a variable have this name in the graph, which knows its type."""
-        self.graph.unique_name(name)
-        self._var_names[id(variable)] = name
-        self.variables[name] = variable
-
-    def adopt(self, variable: Resource, stem: str) -> str | None:
-        """The name in this graph of a variable that is made while the trace is active; None as it
-        is none of its business."""
-        return None
-
-    def variable(self, name: str) -> Any:
-        """The variable that has this name in the graph."""
-        return self.variables[name] if self.parent is None else self.parent.variable(name)
-
-    def read(self, variable: Resource) -> Tracer:
-        """The value of a variable at this point of the program."""
-        attrs = self.resource(variable)
-        known = self._reads.get(attrs["var"])
-        if known is None and self.parent is not None:
-            known = self._substitute(attrs["var"])
-        if known is None:
-            node = self._effect("read_var", (), attrs, variable.home)
-            known = Tracer(self, node.results[0], argument=True)
-            # With control dependencies a read may be later than others: it is not shared.
-            if not self.builder.after:
-                self._reads[attrs["var"]] = known
-        return known
-
-    def _substitute(self, name: str) -> Tracer | None:
-        """What a trace around lets a variable read as, instead of its value."""
-        here: TraceContext | None = self
-        while here is not None and name not in here._assigned:
-            if here is not self and name in here._substituted:
-                return self._inherit(here._reads[name])
-            here = here.parent
-        return None
-
-    def forget_reads(self, names: Iterable[str]) -> None:
-        """Read these variables anew from here on: a body has assigned them."""
-        for name in names:
-            self._reads.pop(name, None)
-            self._substituted.discard(name)
-            self._assigned.add(name)
-
-    def write(self, op: str, variable: Resource, value: Tracer) -> Operation:
-        """Assign to (``assign_var``) or add to (``update_var``, ``take_var``) a variable."""
-        attrs = self.resource(variable)
-        node = self._effect(op, (self.value_of(value),), attrs,
-                            variable.home or self.builder.device)
-        self.forget_reads((attrs["var"],))
-        return Operation((node,), node.name, self)
-
-    def _effect(
-        self, op: str, inputs: tuple[Value, ...], attrs: dict[str, Any], device: Device | None
-    ) -> Node:
-        """A node that reads or writes a variable: on a device that the scope has no say in."""
-        builder = self.builder
-        saved, builder.device = builder.device, device
-        try:
-            return builder.emit(OPS[op], inputs, attrs,
-                                name=f"{attrs['var']}/{op.removesuffix('_var')}")
-        finally:
-            builder.device = saved
-
-    def assertion(self, condition: Tracer, message: str) -> None:
-        """Let the step fail unless a bool is true."""
-        root = self.root
-        if root.asserted is None:
-            root.asserted = root.graph.unique_name("assertions")
-            root.graph.variables[root.asserted] = TensorType(I64, ())
-        self.builder.emit(OPS["assert_true"], (self.value_of(condition),), {
-            "var": root.asserted, "type": TensorType(I64, ()), "message": message})
-
-    def raising(self, condition: Tracer, problem: BaseException) -> None:
-        """Let the step fail, with an exception of the user's, unless a bool is true."""
-        text = f"{type(problem).__name__}: {problem}"
-        self.root.raises.setdefault(text, problem)
-        self.assertion(condition, text)
-
     @property
     def root(self) -> TraceContext:
         """The outermost trace."""
@@ -488,25 +376,6 @@ class TraceContext:
             yield
         finally:
             self.derivatives -= more
-
-    @contextmanager
-    def reading(self, substitutes: Mapping[Any, Tracer]) -> Iterator[None]:
-        """Let reads of these variables give these tracers, until the variables are written."""
-        names = {self.resource(variable)["var"]: tracer
-                 for variable, tracer in substitutes.items()}
-        saved = {name: self._reads.get(name) for name in names}
-        self._reads.update(names)
-        outer = self._substituted
-        self._substituted = outer | names.keys()
-        try:
-            yield
-        finally:
-            self._substituted = outer
-            for name, before in saved.items():
-                if self._reads.get(name) is names[name]:  # it was not written
-                    del self._reads[name]
-                    if before is not None:
-                        self._reads[name] = before
 
 
 # Nothing but a TraceContext is ever active, which ``scope`` cannot say.
