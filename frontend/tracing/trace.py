@@ -248,8 +248,17 @@ def _word(label: str) -> str:
     return re.sub(r"\W+", "_", label).strip("_") or "arg"
 
 
-def _found(chosen: Selection | Grid) -> Found | FoundGrid:
-    return FoundGrid(chosen) if isinstance(chosen, Grid) else Found(chosen)
+_MANY = 1 << 14  # elements, of which a program takes out some faster than NumPy does afterwards
+
+
+def _found(chosen: Selection | Grid) -> Any:
+    """What a function returns of chosen elements: all, and which of them; or, of many, those
+    alone."""
+    if isinstance(chosen, Grid):
+        return FoundGrid(chosen)
+    found, size = Found(chosen), chosen.mask.type.size
+    many = found.kind == "array" and found.axis is None and isinstance(size, int) and size >= _MANY
+    return chosen.settled() if many else found
 
 
 def _is_said(leaf: Any) -> bool:
