@@ -1,11 +1,11 @@
-"""When a function is traced again because its loops in loops would draw thousands of nodes.
+"""When a function is traced again because its loops would draw thousands of nodes.
 
     for i in range(1, n):                   the trace as it stands draws n * m rounds; as soon as
         for j in range(1, m):               these are PATIENCE nodes, it is given up: the rewritten
             T[i, j] = T[i-1, j] + ...       copy is traced, and its loops are the program's
 
-What compiles quickly is left as it is, and so are loops that are in no loop: where their rounds are
-equal, they are found in the graph (``passes/roll``), gradients of them too.
+What compiles quickly is left as it is. Loops that are in no loop are left longer: where their rounds
+are equal, they are found in the graph (``passes/roll``), gradients of them too.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from .source.names import bound
 from .source.own_lists import own_lists
 
 PATIENCE = 2000  # nodes: a third of a second, about
+LONG = 10_000    # nodes, from which on a loop that is in none is too much as well
 _DEEP = 2        # loops around what is traced
 _TRACING = inspect.unwrap(trace_function).__code__
 
@@ -36,7 +37,8 @@ def grown(ctx: TraceContext) -> int:
     """Up to how many nodes a graph is let grow; raises LongError in loops that may be the
     program's. What is differentiated is left as it is: sums of tangents have an order."""
     size = len(ctx.graph.nodes)
-    if size >= PATIENCE and not ctx.derivatives and not ctx.caught and _depth() >= _DEEP:
+    if size >= PATIENCE and not ctx.derivatives and not ctx.caught and (
+            _depth() >= (_DEEP if size < LONG else 1)):
         raise LongError
     return max(PATIENCE, size + PATIENCE // 4)
 

@@ -23,8 +23,12 @@ from typing import Any
 
 import numpy as np
 
+from ....ir.diagnose import error
 from ....ir.graph import Graph, Node, control_of
+from ....ir.indices.index import product
+from ...tracing.arrays.growing import GrowingList
 from ...tracing.context.active import current
+from ...tracing.source import user_loc
 from ...tracing.trace import Traced
 from ...tracing.values.tracer import Tracer
 from ..source.effects import of_function
@@ -38,6 +42,7 @@ NODES = 500   # of all rounds together
 _MODULES = ("numpy", "weft.frontend.numpy_api", "math", "cmath", "scipy")
 _BUILTINS = frozenset({"abs", "bool", "complex", "float", "int", "len", "max", "min", "range",
                        "round", "sum"})
+_ROOM = 1 << 23  # numbers in a list of unknown length
 _AGAIN = 8  # traces that may find one more loop each
 
 
@@ -154,6 +159,18 @@ class Rounds:
             raise AgainError
         self.counting.used = True
         return True
+
+    def end(self) -> None:
+        """After the loop. Raises TracerError (W201) for lists with room for far more items than
+        there may be: rounds that are traced one by one may tell that there are a few
+        (``if k % 100 == 0: frames.append(u)``)."""
+        for name, value in zip(self.names, self.get(), strict=True):
+            if not isinstance(value, GrowingList) or value.known is not None:
+                continue
+            sizes = [product(row.type.shape) for row in value.rows]
+            if sum(size for size in sizes if isinstance(size, int)) > _ROOM:
+                raise error("W201", f"{name} would need room for an item of each round",
+                            locs=user_loc(), hint="append to it outside of the loop")
 
     def _is_long(self, at: int) -> bool:
         """Whether rounds that branch are many nodes, as the first one shows, or others, as those

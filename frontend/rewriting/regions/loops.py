@@ -83,6 +83,7 @@ def for_(
     rounds = Rounds.of(items, roots, body, get, names)
     if rounds is not None and rounds.begin():
         _from(items, 0, asks, body, go_on, get, put, names, current())
+        rounds.end()
         return
     for at, item in enumerate(items):
         if asks:
@@ -94,6 +95,7 @@ def for_(
                 return
         if at and rounds is not None and rounds.go_on(at):
             _from(items, at, asks, body, go_on, get, put, names, current())
+            rounds.end()
             return
         body(item)
 
