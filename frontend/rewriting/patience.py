@@ -4,8 +4,8 @@
         for j in range(1, m):               these are PATIENCE nodes, it is given up: the rewritten
             T[i, j] = T[i-1, j] + ...       copy is traced, and its loops are the program's
 
-What compiles quickly is left as it is. Loops that are in no loop are left longer: where their rounds
-are equal, they are found in the graph (``passes/roll``), gradients of them too.
+What compiles quickly is left as it is. Loops that are in no loop are given more time: where their
+rounds are equal, they are found in the graph (``passes/roll``), gradients of them too.
 """
 
 from __future__ import annotations

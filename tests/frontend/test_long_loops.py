@@ -127,7 +127,8 @@ def test_parts_of_rows_are_written_in_place() -> None:
 
 INDICES = (
     lambda i: np.s_[i, 1:-1], lambda i: np.s_[1:-1, i], lambda i: np.s_[i, 2],
-    lambda i: np.s_[2, i], lambda i: np.s_[i, ::2], lambda i: np.s_[i, 3:1:-1], lambda i: np.s_[i, None, 1:3],
+    lambda i: np.s_[2, i], lambda i: np.s_[i, ::2], lambda i: np.s_[i, 3:1:-1],
+    lambda i: np.s_[i, None, 1:3],
     lambda i: np.s_[1:3, i, 2], lambda i: np.s_[i, 1, 1:], lambda i: np.s_[..., i, 1:],
     lambda i: np.s_[i, i, 1:], lambda i: np.s_[1:, i, :, None], lambda i: np.s_[i, 0:0],
     lambda i: np.s_[i], lambda i: np.s_[-1, i, ::-1])
@@ -184,3 +185,44 @@ def test_gradients_of_parts_at_a_traced_number() -> None:
         step[at] = 1e-6
         np.testing.assert_allclose(
             found[at], (loss(v + step, 2) - loss(v - step, 2)) / 2e-6, rtol=1e-6)
+
+
+def flows(heights: Any) -> Any:
+    rows, columns = heights.shape
+    area = np.ones((rows, columns))
+    for place in np.argsort(heights, axis=None)[::-1]:
+        i, j = divmod(place, columns)
+        steepest, to = 0.0, (0, 0)
+        for di, dj in [(-1, 0), (0, -1), (0, 1), (1, 0)]:
+            a, b = i + di, j + dj
+            if 0 <= a < rows and 0 <= b < columns and heights[i, j] - heights[a, b] > steepest:
+                steepest, to = heights[i, j] - heights[a, b], (a, b)
+        if steepest > 0:
+            area[to] += area[i, j]
+    return area
+
+
+def lists_and_dicts(x: Any) -> Any:
+    x = x.ravel()
+    y, state = np.zeros_like(x), {"above": 0, "sum": 0.0}
+    for n in range(2, len(x)):
+        window = [x[n - j] * 0.5**j for j in range(3)]
+        y[n] = max(window) if x[n] > 0.5 else sum(a * y[n - 1 - k] for k, a in enumerate((1, 2)))
+        if y[n] > 1:
+            state["above"] += 1
+            state["sum"] += y[n] / len(window)
+            y[n] = 0
+    return y, state
+
+
+@pytest.mark.parametrize("program", [flows, lists_and_dicts])
+def test_rounds_that_choose(program: Callable[..., Any]) -> None:
+    def size(rows: int) -> int:
+        graph = weft.compile(program).trace(RNG.random((rows, 12))).graph
+        return sum(1 for _ in all_nodes(graph))
+
+    assert size(9) == size(14)
+    x = RNG.random((9, 12))
+    for found, want in zip(weft.tree.leaves(weft.compile(program)(x)),
+                           weft.tree.leaves(program(x)), strict=True):
+        np.testing.assert_allclose(found, want, rtol=1e-12)

@@ -268,6 +268,7 @@ class _Merge:
             root.ctx.writes.count += 1
         self._share(made)
         found: list[Any] = []
+        lists: dict[tuple[int, ...], Any] = {}
         for at, slot in enumerate(self.slots):
             if slot is UNBOUND:
                 found.append(UNBOUND)
@@ -285,13 +286,11 @@ class _Merge:
                         made[place].waiting = True
             value = rebuilt(structure, [part if place is None else made[place]
                                         for part, place in parts])
-            kept = [entry.origin(after[at]) for entry, after in zip(
+            ways = [(entry, after[at]) for entry, after in zip(
                 self.entries, self.after, strict=True)]
-            joined(value, [after[at] for after in self.after])
-            same = kept[0] is not None and kept[0] is kept[1]
-            found.append(restored(self.after[0][at], self.entries[0], value) if same else value)
+            joined(value, [after for _, after in ways])
+            found.append(restored(ways, value, lists))
         return found
-
 
     def _share(self, made: Sequence[Any]) -> None:
         """Results that have the memory of an array or of each other on one way."""

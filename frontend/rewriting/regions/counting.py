@@ -40,8 +40,9 @@ LEAST = 4     # rounds, below which a loop is worth no more than its rounds
 NODES = 500   # of all rounds together
 # Whose functions compute; the second is ``weft.numpy``.
 _MODULES = ("numpy", "weft.frontend.numpy_api", "math", "cmath", "scipy")
-_BUILTINS = frozenset({"abs", "bool", "complex", "float", "int", "len", "max", "min", "range",
-                       "round", "sum"})
+_BUILTINS = frozenset({
+    "abs", "all", "any", "bool", "complex", "divmod", "enumerate", "float", "int", "isinstance",
+    "len", "max", "min", "range", "reversed", "round", "sorted", "sum", "tuple", "zip"})
 _ROOM = 1 << 23  # numbers in a list of unknown length
 _AGAIN = 8  # traces that may find one more loop each
 
@@ -249,6 +250,6 @@ def _function_computes(function: FunctionType, asked: tuple[FunctionType, ...]) 
 
 def _is_carried(value: Any) -> bool:
     """Whether a name has what a loop can carry, or what stays as it is."""
-    if isinstance(value, tuple):
-        return all(map(_is_carried, value))
+    if type(value) in (list, tuple, dict):
+        return all(map(_is_carried, value.values() if type(value) is dict else value))
     return value is None or value is UNBOUND or is_array(value) or isinstance(value, str)

@@ -1,0 +1,157 @@
+"""Lists and dicts that several names have, where branches and loops change them in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+
+X = np.random.default_rng(6).normal(size=12)
+
+
+def two_names_in_branches(x: Any) -> Any:
+    a = b = [0.0, 0.0]
+    for v in x:
+        if v > 0:
+            a[0] += 1
+        else:
+            b[1] += 1
+    return a, b, a is b
+
+
+def two_names_in_a_loop(x: Any) -> Any:
+    a = b = [0.0, 0.0]
+    k = np.argmin(x) * 0
+    while k < len(x):
+        a[0] += x[k]
+        b[1] += 1
+        k = k + 1
+    return a, b, a is b
+
+
+def nests_in_branches(x: Any) -> Any:
+    state = {"s": 0.0}
+    nest = {"in": state, "list": [state]}
+    if x[0] > 0:
+        state["s"] += 1
+        nest["list"][0]["s"] += 2
+    else:
+        nest["in"]["s"] -= 1
+    state["s"] += 10
+    return nest, nest["in"] is state, nest["list"][0] is state
+
+
+def nests_in_a_loop(x: Any) -> Any:
+    state = {"s": 0.0}
+    nest = {"in": state, "list": [state]}
+    k = np.argmin(x) * 0
+    while k < len(x):
+        state["s"] += x[k]
+        nest["in"]["s"] += 1
+        nest["list"][0]["s"] *= 0.5
+        k = k + 1
+    return nest, nest["in"] is state, nest["list"][0] is state
+
+
+def attribute_and_name(x: Any) -> Any:
+    class State:
+        pass
+
+    state = State()
+    state.values = [0.0, 0.0]  # type: ignore[attr-defined]
+    values = state.values  # type: ignore[attr-defined]
+    for v in x:
+        if v > 0:
+            state.values[0] += v  # type: ignore[attr-defined]
+        else:
+            values[1] += v
+    return values, state.values  # type: ignore[attr-defined]
+
+
+def one_list_at_first(x: Any) -> Any:
+    now = [0.0, 0.0]
+    best, most = now, -1e9
+    k = np.argmin(x) * 0
+    while k < len(x):
+        now = [x[k], x[k] * 2]
+        if now[0] > most:
+            best, most = now, now[0]
+        k = k + 1
+    return best, most, now
+
+
+def rows_change_places(x: Any) -> Any:
+    before, now = [0.0] * 5, [0.0] * 5
+    k = np.argmin(x) * 0
+    while k < len(x):
+        for j in range(1, 5):
+            now[j] = max(before[j], now[j - 1]) + x[k] * j
+        before, now = now, before
+        k = k + 1
+    return before, now
+
+
+def state_in_a_long_loop(x: Any) -> Any:
+    state, other = {"s": 0.0, "n": 0}, [0.0, [1.0]]
+    alias, inner = state, other[1]
+    for v in np.concatenate([x] * 20):
+        if v > 0:
+            state["s"] += v
+            state["n"] += 1
+        else:
+            other[1][0] *= 0.9
+    return state, other, alias["n"], inner, alias is state
+
+
+def new_dicts(x: Any) -> Any:
+    state = {"s": 0.0, "n": 0}
+    old = state
+    for v in np.concatenate([x] * 20):
+        if v > 0:
+            state = {"s": state["s"] + v, "n": state["n"] + 1}
+    return state, old
+
+
+PROGRAMS = (two_names_in_branches, two_names_in_a_loop, nests_in_branches, nests_in_a_loop,
+            attribute_and_name, one_list_at_first, rows_change_places, state_in_a_long_loop,
+            new_dicts)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_names_of_one_list(program: Callable[..., Any], sign: int) -> None:
+    found, want = weft.compile(program)(sign * X), program(sign * X)
+    assert weft.tree.structure(found) == weft.tree.structure(want)
+    for a, b in zip(weft.tree.leaves(found), weft.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def becomes_another(x: Any) -> Any:
+    now = [0.0]
+    best, most, k = now, -1e9, np.argmin(x) * 0
+    while k < len(x):
+        now[0] = x[k]
+        if now[0] > most:
+            best, most = now, now[0]
+        k = k + 1
+    return best
+
+
+def gets_a_second_name(x: Any) -> Any:
+    a, b, k = [0.0], [1.0], np.argmin(x) * 0
+    while k < len(x):
+        b = a
+        a[0] += x[k]
+        k = k + 1
+    b[0] += 100
+    return a, b
+
+
+@pytest.mark.parametrize("program", [becomes_another, gets_a_second_name])
+def test_one_list_in_some_rounds_only(program: Callable[..., Any]) -> None:
+    with pytest.raises(weft.Error, match=r"W203.*have one list in some rounds only"):
+        weft.compile(program)(X)
