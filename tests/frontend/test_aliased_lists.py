@@ -155,3 +155,120 @@ def gets_a_second_name(x: Any) -> Any:
 def test_one_list_in_some_rounds_only(program: Callable[..., Any]) -> None:
     with pytest.raises(weft.Error, match=r"W203.*have one list in some rounds only"):
         weft.compile(program)(X)
+
+
+def chosen(x: Any) -> Any:
+    left, right = [0.0, 1.0], [5.0, 6.0]
+    side = left if x[0] < x[1] else right
+    side[0] += 100
+    return left, right
+
+
+def bound_on_two_ways(x: Any) -> Any:
+    left, right = [0.0, 1.0], [5.0, 6.0]
+    side = right
+    if x[0] < x[1]:
+        side = left
+    side[0] += 100
+    return left, right
+
+
+def chosen_in_rounds(x: Any) -> Any:
+    sides = {"left": [0.0], "right": [0.0]}
+    for v in x:
+        side = sides["left"] if v < 0 else sides["right"]
+        side[0] += v
+    return sides
+
+
+def appended_to(x: Any) -> Any:
+    left: list[Any] = []
+    right: list[Any] = []
+    for v in x:
+        (left if v < 0 else right).append(v)
+    return len(left), len(right)
+
+
+def changed_under_its_first_name(x: Any) -> Any:
+    left, right = [0.0, 1.0], [5.0, 6.0]
+    side = left if x[0] < x[1] else right
+    left[0], right[0] = 50.0, 60.0
+    return side
+
+
+@pytest.mark.parametrize("program", [
+    chosen, bound_on_two_ways, chosen_in_rounds, appended_to, changed_under_its_first_name])
+def test_which_list_it_is_depends_on_the_way(program: Callable[..., Any]) -> None:
+    with pytest.raises(weft.Error, match=r"W203: it depends on the way which list this is"):
+        weft.compile(program)(X)
+
+
+def only_read(x: Any) -> Any:
+    left, right = [0.0, 1.0], [5.0, 6.0]
+    side = left if x[0] < x[1] else right
+    return side, left, right, sum(side)
+
+
+def new_on_both_ways(x: Any) -> Any:
+    total = [0.0, 0.0]
+    for v in x:
+        row = [v, 1.0] if v > 0 else [0.0, v]
+        row[0] *= 2
+        if row[0] > 1:
+            row[1] = row[1] + 1
+        total = [total[0] + row[0], total[1] + row[1]]
+    return total
+
+
+def new_in_branches_of_branches(x: Any) -> Any:
+    if x[0] > 0:
+        row = [x[0], 2.0]
+        if x[1] > 0:
+            row[0] = 5.0
+        else:
+            row[1] = 6.0
+    else:
+        row = [3.0, 4.0]
+    row[1] += 7
+    return row
+
+
+def sorted_rows(x: Any) -> Any:
+    rows = [[x[i], float(i)] for i in range(4)]
+    for i in range(3):
+        for j in range(3 - i):
+            if rows[j][0] > rows[j + 1][0]:
+                rows[j], rows[j + 1] = rows[j + 1], rows[j]
+    rows[0][1] = 9.0
+    return rows
+
+
+def exchanged(x: Any) -> Any:
+    a, b = [x[0], 1.0], [x[1], 2.0]
+    if a[0] > b[0]:
+        a, b = b, a
+    a[1] += 1
+    return a, b
+
+
+def new_or_the_one_before(x: Any) -> Any:
+    state = [0.0, 0.0]
+    for v in x:
+        if v > 0.5:
+            state = [state[0] + 1, 0.0]
+        elif v > 0:
+            state[1] += v
+        else:
+            state = [state[0], state[1] * 0.5]
+        state[0] += 0.1
+    return state
+
+
+@pytest.mark.parametrize("program", [
+    only_read, new_on_both_ways, new_in_branches_of_branches, sorted_rows, exchanged,
+    new_or_the_one_before])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_lists_that_nobody_else_has(program: Callable[..., Any], sign: int) -> None:
+    found, want = weft.compile(program)(sign * X), program(sign * X)
+    for a, b in zip(weft.tree.leaves(found), weft.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)

@@ -7,22 +7,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ....ir.diagnose import error
 from ...tracing.source import user_loc
+from .nests import Path, items_of, lists_of
 from .state import Entry, filled
-
-Path = tuple[Any, ...]  # the number of a name, and where in its nest
-
-
-def items_of(nest: Any) -> Iterator[tuple[Any, Any]]:
-    """The items of a list, a tuple or a dict with their places; none of anything else."""
-    if type(nest) is dict:
-        yield from nest.items()
-    elif type(nest) in (list, tuple):
-        yield from enumerate(nest)
 
 
 def shared_alike(
@@ -50,8 +41,8 @@ def parted(
     """Whether names have one list when the first round begins and two when a round has ended; then
     they are ``apart``. Raises TracerError (W203) where a round changes such a list in place, or one
     that becomes one with another."""
-    begun, ended = dict(_lists(first)), dict(_lists(after))
-    copies = dict(_lists(entry.values))
+    begun, ended = dict(lists_of(first)), dict(lists_of(after))
+    copies = dict(lists_of(entry.values))
     one, other = _firsts(begun), _firsts(ended)
     found = {path for path in begun.keys() & ended.keys() if one[path] != other[path]}
     for path in found:
@@ -64,15 +55,6 @@ def parted(
     new = {path for path in found if one[path] != path} - apart
     apart |= new
     return bool(new)
-
-
-def _lists(values: Sequence[Any]) -> Iterator[tuple[Path, Any]]:
-    todo: list[tuple[Path, Any]] = [((at,), value) for at, value in enumerate(values)][::-1]
-    while todo:
-        path, value = todo.pop()
-        if type(value) in (list, dict):
-            yield path, value
-        todo += [((*path, at), item) for at, item in items_of(value)][::-1]
 
 
 def _firsts(lists: Mapping[Path, Any]) -> dict[Path, Path]:

@@ -21,7 +21,9 @@ from ...tracing.values.tracer import Tracer
 from ...transforms import regions
 from ..source.exits import RESULT, RETURNED
 from .adopting import Adopted
+from .chosen_lists import watch
 from .growing import Form, Own, formed, forms, joined
+from .nests import lists_of
 from .raising import raised_by
 from .state import (
     UNBOUND,
@@ -29,6 +31,7 @@ from .state import (
     Get,
     Part,
     Put,
+    Ways,
     alike,
     context_of,
     is_around,
@@ -71,7 +74,7 @@ def if_(test: Any, then: Part, other: Part, get: Get, put: Put, names: Sequence[
         wanted |= longer
         region.before = ctx.apply(formed, (region.before, wanted))
     merge = _Merge(ways, region.names)
-    region.put(merge.bound(regions.branched(ctx, flag, merge.regions())))
+    region.put(merge.bound(regions.branched(ctx, flag, merge.regions()), region.before))
 
 
 def _traced(
@@ -259,7 +262,7 @@ class _Merge:
             made.append(replace(region, out_tree=out, weak=tuple(w[side] for w in self.weak)))
         return made
 
-    def bound(self, made: Sequence[Any]) -> list[Any]:
+    def bound(self, made: Sequence[Any], before: Sequence[Any]) -> list[Any]:
         """What each name is bound to after the node; memory that was written to has changed."""
         for root, place in self.roots:
             overwrite(root, made[place])
@@ -268,7 +271,8 @@ class _Merge:
             root.ctx.writes.count += 1
         self._share(made)
         found: list[Any] = []
-        lists: dict[tuple[int, ...], Any] = {}
+        had = [each for _, each in lists_of(before)]
+        lists: dict[tuple[int, ...], tuple[Ways, Any]] = {}
         for at, slot in enumerate(self.slots):
             if slot is UNBOUND:
                 found.append(UNBOUND)
@@ -290,6 +294,7 @@ class _Merge:
                 self.entries, self.after, strict=True)]
             joined(value, [after for _, after in ways])
             found.append(restored(ways, value, lists))
+        watch(lists.values(), had, found)
         return found
 
     def _share(self, made: Sequence[Any]) -> None:

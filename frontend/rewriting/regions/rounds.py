@@ -24,9 +24,10 @@ from ...transforms import loops as loop_nodes
 from ...transforms import regions
 from ..source.exits import RESULT
 from .adopting import Adopted
-from .aliases import Path, parted, returned, shared_alike
+from .aliases import parted, returned, shared_alike
 from .branches import differ, may_be_lost, shown
 from .growing import Growth, Own, converted, formed
+from .nests import Path
 from .sharing import Key, Sharing
 from .state import (
     UNBOUND,

@@ -194,9 +194,10 @@ def is_around(memory: Any, result: Any) -> bool:
     return bool(result.ctx.descends_from(memory.ctx))
 
 
-def restored(
-    ways: Sequence[tuple[Entry, Any]], result: Any, made: dict[tuple[int, ...], Any]
-) -> Any:
+Ways = Sequence[tuple[Entry, Any]]  # what each way has left
+
+
+def restored(ways: Ways, result: Any, made: dict[tuple[int, ...], tuple[Ways, Any]]) -> Any:
     """The value of a name after a region, of what each way has left it bound to: lists and dicts
     that are still in their places keep who they are, with what was changed in them, and what is one
     list on all ways is one afterwards (``made``)."""
@@ -205,15 +206,15 @@ def restored(
         return result
     key = tuple(id(value) for _, value in ways)
     if key in made:
-        return made[key]
+        return made[key][1]
     parts = {at: restored([(entry, value[at]) for entry, value in ways], item, made)
              for at, item in (result.items() if kind is dict else enumerate(result))}
     if kind is tuple:
         return tuple(parts.values())
     given = [entry.origin(value) for entry, value in ways]
     same = type(given[0]) is kind and all(each is given[0] for each in given)
-    made[key] = filled(given[0] if same else result, parts)
-    return made[key]
+    made[key] = ways, filled(given[0] if same else result, parts)
+    return made[key][1]
 
 
 def filled(target: Any, parts: Mapping[Any, Any]) -> Any:
