@@ -21,7 +21,7 @@ from ..tracing.source import is_internal
 from ..tracing.trace import trace_function
 from .source.effects import of_loop
 from .source.names import bound
-from .source.own_lists import own_lists
+from .source.own_lists import OwnLists, own_lists
 
 PATIENCE = 2000  # nodes: a third of a second, about
 LONG = 10_000    # nodes, from which on a loop that is in none is too much as well
@@ -60,13 +60,14 @@ def _depth() -> int:
 @functools.lru_cache(1024)
 def _loops(text: str, line: int) -> tuple[int, ...]:
     """Where the loops around a line begin, if they are in a function and only compute."""
-    node, own, lists, found = _parsed(text), frozenset[str](), frozenset[str](), []
+    node, own, lists, found = _parsed(text), frozenset[str](), OwnLists(), []
     while node is not None:
         if isinstance(node, ast.FunctionDef):
             own = bound(node.body) | {each.arg for each in (
                 *node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
             lists = own_lists(node)
-        elif isinstance(node, ast.For) and own and of_loop(node, own, "", lists) is not None:
+        elif isinstance(node, ast.For) and own and of_loop(
+                node, own, "", lists.at(node)) is not None:
             found.append(node.lineno)
         node = next((inner for inner in ast.iter_child_nodes(node) if isinstance(
             inner, ast.stmt) and inner.lineno <= line <= (inner.end_lineno or 0)), None)

@@ -190,7 +190,37 @@ def never(x: Any) -> Any:
     return len(out), np.array(out).size, np.max(out) if out else -1.0
 
 
-FUNCTIONS = [peaks, falling, next_greater, pairs, each_round, groups, runs, until, window, items,
+def becomes_an_array(x: Any) -> Any:
+    found = []
+    for i in range(1, len(x) - 1):
+        if x[i] > x[i - 1]:
+            found.append(i)
+    found = np.array(found, dtype=int)
+    near = {"places": found, "values": x[found]}
+    kept = np.ones(len(found), bool)
+    for k in range(len(found)):
+        if x[found[k]] < 0:
+            kept[k] = False
+    found = found[kept]
+    return found, near
+
+
+def begins_again(x: Any) -> Any:
+    found, other = [], {}
+    for v in x:
+        if v > 0:
+            found.append(v)
+    other["above"] = np.array(found)
+    found = []
+    for v in x:
+        if v < 0:
+            found.append(v)
+    total = sum(found)
+    found = total
+    return found, other
+
+
+FUNCTIONS = [becomes_an_array, begins_again, peaks, falling, next_greater, pairs, each_round, groups, runs, until, window, items,
              bound_anew, of_both_dtypes, rows, together, hull, by_number, never]
 
 
@@ -451,4 +481,4 @@ def f(x, given):
 """
     (function,) = ast.parse(text).body
     assert isinstance(function, ast.FunctionDef)
-    assert own_lists(function) == {"a", "b", "i", "q"}
+    assert own_lists(function).at(function.body[-1]) == {"a", "b", "i", "q"}
