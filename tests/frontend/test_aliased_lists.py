@@ -272,3 +272,44 @@ def test_lists_that_nobody_else_has(program: Callable[..., Any], sign: int) -> N
     found, want = weft.compile(program)(sign * X), program(sign * X)
     for a, b in zip(weft.tree.leaves(found), weft.tree.leaves(want), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def best_so_far(x: Any) -> Any:
+    best = {"loss": np.inf, "weights": None}
+    for v in x:
+        if v < best["loss"]:
+            best["loss"], best["weights"] = v, v * x
+    return best
+
+
+def first_hit(x: Any) -> Any:
+    hit = None
+    for i in range(3):
+        if x[i] < 0.5:
+            continue
+        if x[i] > 0:
+            hit = i
+    return -1 if hit is None else hit
+
+
+@pytest.mark.parametrize(("program", "text"), [
+    (best_so_far, r"best\['weights'\] is f64\[12\] on one way and None on the other"),
+    (first_hit, "hit is 0 on one way and None on the other")])
+def test_errors_name_what_differs(program: Callable[..., Any], text: str) -> None:
+    with pytest.raises(weft.Error, match=text):
+        weft.compile(program)(X)
+
+
+def test_errors_name_the_inner_function() -> None:
+    def outer(x: Any) -> Any:
+        def inner(k: Any) -> Any:
+            hit = None
+            for v in x:
+                if v > k:
+                    hit = v
+            return 0.0 if hit is None else hit
+
+        return inner(0.5)
+
+    with pytest.raises(weft.Error, match="in inner"):
+        weft.compile(outer)(X)

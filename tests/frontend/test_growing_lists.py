@@ -220,8 +220,9 @@ def begins_again(x: Any) -> Any:
     return found, other
 
 
-FUNCTIONS = [becomes_an_array, begins_again, peaks, falling, next_greater, pairs, each_round, groups, runs, until, window, items,
-             bound_anew, of_both_dtypes, rows, together, hull, by_number, never]
+FUNCTIONS = [peaks, falling, next_greater, pairs, each_round, groups, runs, until, window, items,
+             bound_anew, of_both_dtypes, rows, together, hull, by_number, never, becomes_an_array,
+             begins_again]
 
 
 def same(a: Any, z: Any) -> None:

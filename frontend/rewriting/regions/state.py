@@ -52,6 +52,14 @@ def lost(name: str, why: str | Error, again: bool = True) -> str | Error:
     return names[name]
 
 
+def was_lost(name: str) -> bool:
+    """Whether two ways have left the name with values that are not alike: that is why it has
+    none. The name of another function is told by its file only."""
+    why = (LOST.get() or {}).get(name)
+    return isinstance(why, Error) and [loc.file for loc in why.locs[:1]] == [
+        loc.file for loc in user_loc()[:1]]
+
+
 class Unbound:
     """The value of a name that has none."""
 
