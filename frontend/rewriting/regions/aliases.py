@@ -74,9 +74,9 @@ def returned(
     if id(after) in made:
         return made[id(after)]
     kept = type(before) is kind and (kind is tuple or entry.origin(after) is start)
-    parts = {at: returned(item, after[at], entry, *(
-        (_item(start, at), _item(before, at)) if kept else (None, None)), made)
-        for at, item in items_of(value)}
+    begun, given = (start, before) if kept else (None, None)
+    parts = {at: returned(item, after[at], entry, _item(begun, at), _item(given, at), made)
+             for at, item in items_of(value)}
     if kind is tuple:
         return tuple(parts.values())
     made[id(after)] = filled(before if kept else value, parts)
