@@ -252,9 +252,23 @@ def test_lists_have_as_many_items_as_values_say(function: Callable[[Any], Any], 
 def test_of_sizes_that_are_not_known() -> None:
     for function in (peaks, falling, until, together):
         compiled = weft.compile(function, dynamic={"x": {0: "n"}})
-        for size in (3, 4, 17, 60):
+        for size in (1, 3, 4, 17, 60):
             x = RNG.normal(size=size)
             same(compiled(x), function(x))
+
+
+def test_rounds_of_a_size_that_go_down() -> None:
+    def above(x: Any) -> Any:
+        found = []
+        for i in range(len(x) - 1, -1, -2):
+            if x[i] > 0:
+                found.append(x[i])
+        return found
+
+    compiled = weft.compile(above, dynamic={"x": {0: "n"}})
+    for size in (0, 1, 2, 17):
+        x = RNG.normal(size=size)
+        same(compiled(x), above(x))
 
 
 def test_gradients_of_what_was_kept() -> None:
