@@ -199,7 +199,7 @@ def changed_under_its_first_name(x: Any) -> Any:
 @pytest.mark.parametrize("program", [
     chosen, bound_on_two_ways, chosen_in_rounds, appended_to, changed_under_its_first_name])
 def test_which_list_it_is_depends_on_the_way(program: Callable[..., Any]) -> None:
-    with pytest.raises(weft.Error, match=r"W203: it depends on the way which list this is"):
+    with pytest.raises(weft.Error, match=r"W203: it depends on values which list this is"):
         weft.compile(program)(X)
 
 

@@ -60,3 +60,42 @@ def test_items_keep_their_kind() -> None:
 def test_tuples_of_arrays_have_no_order() -> None:
     with pytest.raises(weft.Error, match="W201"):
         weft.compile(lambda x: sorted([(x[0], x), (x[1], x)]))(np.arange(3.0))
+
+
+def test_nests_at_a_place() -> None:
+    def program(x: Any) -> Any:
+        rows = [[v, (i, 2 * v)] for i, v in enumerate(x)]
+        pairs = [(v, x * v) for v in x]
+        return rows[np.argmin(x)], pairs[np.argmax(x)], pairs[-np.argmin(x) - 1]
+
+    compiled = weft.compile(program)
+    for x in np.random.default_rng(0).normal(size=(4, 5)):
+        found, want = compiled(x), program(x)
+        assert weft.tree.structure(found) == weft.tree.structure(want)
+        for a, b in zip(weft.tree.leaves(found), weft.tree.leaves(want), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("choose", [
+    lambda rows, x: rows[np.argmin(x)], lambda rows, x: min(rows, key=lambda row: row[0])])
+@pytest.mark.parametrize("make", [lambda x, i: [x[i], 1.0], lambda x, i: x[i:i + 2].copy()])
+def test_what_is_chosen_is_not_silently_another(
+    choose: Callable[[Any, Any], Any], make: Callable[[Any, int], Any]
+) -> None:
+    def written(x: Any) -> Any:
+        rows = [make(x, i) for i in range(4)]
+        choose(rows, x[:4])[1] = 99.0
+        return rows
+
+    def copied(x: Any) -> Any:
+        rows = [make(x, i) for i in range(4)]
+        row = choose(rows, x[:4]).copy()
+        row[1] = 99.0
+        return rows, row
+
+    x = np.array([3.0, 1.0, 2.0, 5.0, 4.0])
+    with pytest.raises(weft.Error, match="W203"):
+        weft.compile(written)(x)
+    for a, b in zip(weft.tree.leaves(weft.compile(copied)(x)), weft.tree.leaves(copied(x)),
+                    strict=True):
+        np.testing.assert_array_equal(a, b)

@@ -7,20 +7,18 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from ....ir.diagnose import error
-from ... import tree
 from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.selection import Selection
 from ...tracing.operand import is_number, to_tracer
-from ...tracing.source import user_loc
 from ...tracing.values.tracer import Tracer
 from ..regions.branches import choose
 from ..regions.state import is_array, is_traced
+from .items import one_of
 
 
 def extreme(name: str, asks: Callable[[Any], bool]) -> Callable[..., Any]:
@@ -36,13 +34,13 @@ def extreme(name: str, asks: Callable[[Any], bool]) -> Callable[..., Any]:
         items = list(args[0]) if len(args) == 1 and (
             key or any(map(asks, args)) or type(args[0]) is list) else [*args]
         if key is None and is_by_tuples(items):
-            return _item(items, _first_of(items, name))
+            return one_of(items, _first_of(items, name), watched=True)
         if key is not None and items:
             keys = [key(item) for item in items]
             if is_by_tuples(keys):
-                return _item(items, _first_of(keys, name))
+                return one_of(items, _first_of(keys, name), watched=True)
             if any(map(is_traced, keys)):
-                return _item(items, _best(keys, name))
+                return one_of(items, _best(keys, name), watched=True)
             return items[function(range(len(items)), key=keys.__getitem__)]
         if options or key is not None or not any(map(asks, args)):
             return function(*args, **options, **({"key": key} if key is not None else {}))
@@ -88,24 +86,6 @@ def _best(keys: list[Any], name: str) -> Any:
     return np.where(np.isnan(whole[0]), 0, at)
 
 
-def _item(items: Sequence[Any], at: Any) -> Any:
-    """One of some items, of which all are numbers or arrays of one shape, or nests of such."""
-    flat = [tree.flatten(item) for item in items]
-    structure = flat[0][1]
-    if any(other != structure for _, other in flat):
-        raise error("W102", "the items are not alike, and which of them it is depends on values",
-                    locs=user_loc(), hint="make all of them nests of one structure")
-    return tree.unflatten(structure, [
-        _leaf(leaves, at) for leaves in zip(*(found for found, _ in flat), strict=True)])
-
-
-def _leaf(items: Sequence[Any], at: Any) -> Any:
-    whole: Any = np.stack([*map(to_tracer, items)])
-    made = whole[at]
-    weak = all(type(item) in (bool, int, float, complex) for item in items)
-    return Tracer(made.ctx, made.value, weak=True) if weak else made
-
-
 def ordered(asks: Callable[[Any], bool]) -> Callable[..., Any]:
     """``sorted``: stable, by keys where they are given."""
     def call(items: Any, *, key: Any = None, reverse: bool = False) -> Any:
@@ -114,7 +94,7 @@ def ordered(asks: Callable[[Any], bool]) -> Callable[..., Any]:
             chosen: Any = np.sort(items)
             return items.of(*(chosen[::-1] if reverse else chosen).parts())
         if key is None and is_by_tuples(items):
-            return [_item(items, at) for at in _order(items, reverse)]
+            return [one_of(items, at) for at in _order(items, reverse)]
         if key is None and asks(items):
             found = list(np.sort(items if is_traced(items) else to_tracer(list(items))))
             return found[::-1] if reverse else found
@@ -125,7 +105,7 @@ def ordered(asks: Callable[[Any], bool]) -> Callable[..., Any]:
         if not any(map(is_traced, keys)) and not is_by_tuples(keys):
             places = builtins.sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)
             return [items[at] for at in places]
-        return [_item(items, at) for at in _order(keys, reverse)]
+        return [one_of(items, at) for at in _order(keys, reverse)]
 
     return call
 

@@ -27,7 +27,12 @@ def watch(made: Iterable[tuple[Ways, Any]], before: Sequence[Any], after: Sequen
     for ways, result in made:
         rivals = [each for each in _there(ways) if id(each) not in gone and each is not result]
         if rivals:
-            _Watched(result, rivals).begin()
+            watch_one(result, rivals)
+
+
+def watch_one(result: Any, rivals: Sequence[Any]) -> None:
+    """The same of a list that may be one of several."""
+    current().at_end.append(_Watched(result, rivals).check)
 
 
 def _there(ways: Ways) -> list[Any]:
@@ -62,14 +67,11 @@ class _Watched:
         self.states = [(each, _state(each)) for each in (result, *rivals)]
         self.locs = user_loc()
 
-    def begin(self) -> None:
-        current().at_end.append(self.check)
-
     def check(self) -> None:
         for each, state in self.states:
             if not _same(_state(each), state):
                 kind = type(each).__name__
-                raise error("W203", f"it depends on the way which {kind} this is, and one that it "
+                raise error("W203", f"it depends on values which {kind} this is, and one that it "
                                     "may be is changed afterwards", locs=self.locs,
                             hint=f"change each {kind} on its own way, or copy it: y = x.copy()")
 
