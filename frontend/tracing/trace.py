@@ -204,6 +204,7 @@ def _record(
     except EndError as end:  # after checks, of which one may fail first
         ctx.raising(ctx.full(False, np.dtype(bool)), end.problem)
         result = False  # which no call gives
+    ctx.end()
     check_unchanged(arguments, in_tree, inputs, signature.names, function)
     ctx.graph.results, out_tree, out_kinds = _results(
         ctx, function, result, chosen=_found, checked=ctx.asserted is not None)
@@ -346,6 +347,7 @@ def trace_region(function: Callable[..., Any], operands: Sequence[Parameter],
         with ctx.activate():
             args = tree.unflatten(in_tree, inputs)
             result = function(*args)
+            ctx.end()
             check_unchanged(args, in_tree, inputs, _operands, function)
             values, out_tree, kinds = _results(ctx, function, result)
     finally:

@@ -14,10 +14,11 @@ import numpy as np
 
 from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.selection import Selection
-from ...tracing.operand import to_tracer
+from ...tracing.operand import is_number, to_tracer
 from ...tracing.values.tracer import Tracer
 from ..regions.branches import choose
-from ..regions.state import is_traced
+from ..regions.state import is_array, is_traced
+from .items import one_of
 
 
 def extreme(name: str, asks: Callable[[Any], bool]) -> Callable[..., Any]:
@@ -30,11 +31,16 @@ def extreme(name: str, asks: Callable[[Any], bool]) -> Callable[..., Any]:
         if len(args) == 1 and isinstance(args[0], FilteredList) and key is None:
             return of_filtered(args[0], lambda items: _extreme_chosen(items, name),
                                *options.values())
-        items = list(args[0]) if len(args) == 1 and (key or any(map(asks, args))) else [*args]
+        items = list(args[0]) if len(args) == 1 and (
+            key or any(map(asks, args)) or type(args[0]) is list) else [*args]
+        if key is None and is_by_tuples(items):
+            return one_of(items, _first_of(items, name), watched=True)
         if key is not None and items:
             keys = [key(item) for item in items]
+            if is_by_tuples(keys):
+                return one_of(items, _first_of(keys, name), watched=True)
             if any(map(is_traced, keys)):
-                return _item(items, _best(keys, name))
+                return one_of(items, _best(keys, name), watched=True)
             return items[function(range(len(items)), key=keys.__getitem__)]
         if options or key is not None or not any(map(asks, args)):
             return function(*args, **options, **({"key": key} if key is not None else {}))
@@ -80,16 +86,6 @@ def _best(keys: list[Any], name: str) -> Any:
     return np.where(np.isnan(whole[0]), 0, at)
 
 
-def _item(items: list[Any], at: Any) -> Any:
-    """One of some items, of which all are numbers or arrays of one shape, or tuples of such."""
-    if isinstance(items[0], tuple):
-        return tuple(_item([item[place] for item in items], at) for place in range(len(items[0])))
-    whole: Any = np.stack([*map(to_tracer, items)])
-    made = whole[at]
-    weak = all(type(item) in (bool, int, float, complex) for item in items)
-    return Tracer(made.ctx, made.value, weak=True) if weak else made
-
-
 def ordered(asks: Callable[[Any], bool]) -> Callable[..., Any]:
     """``sorted``: stable, by keys where they are given."""
     def call(items: Any, *, key: Any = None, reverse: bool = False) -> Any:
@@ -97,6 +93,8 @@ def ordered(asks: Callable[[Any], bool]) -> Callable[..., Any]:
         if key is None and isinstance(items, FilteredList):
             chosen: Any = np.sort(items)
             return items.of(*(chosen[::-1] if reverse else chosen).parts())
+        if key is None and is_by_tuples(items):
+            return [one_of(items, at) for at in _order(items, reverse)]
         if key is None and asks(items):
             found = list(np.sort(items if is_traced(items) else to_tracer(list(items))))
             return found[::-1] if reverse else found
@@ -104,14 +102,37 @@ def ordered(asks: Callable[[Any], bool]) -> Callable[..., Any]:
             return builtins.sorted(items, key=key, reverse=reverse)
         items = [*items]
         keys = [key(item) for item in items]
-        if not any(map(is_traced, keys)):
+        if not any(map(is_traced, keys)) and not is_by_tuples(keys):
             places = builtins.sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)
             return [items[at] for at in places]
-        whole: Any = np.stack([*map(to_tracer, keys)])
-        if reverse:  # equal ones stay as they were
-            order = (len(items) - 1 - np.argsort(whole[::-1], kind="stable"))[::-1]
-        else:
-            order = np.argsort(whole, kind="stable")
-        return [_item(items, at) for at in order]
+        return [one_of(items, at) for at in _order(keys, reverse)]
 
     return call
+
+
+def is_by_tuples(keys: Any) -> bool:
+    """Whether keys are tuples of as many numbers each, of which some are traced."""
+    if type(keys) is not list or not keys or not all(
+            type(key) is tuple and len(key) == len(keys[0]) > 0 for key in keys):
+        return False
+    parts = [part for key in keys for part in key]
+    return any(map(is_traced, parts)) and all(
+        is_number(part) or (is_array(part) and np.ndim(part) == 0) for part in parts)
+
+
+def _order(keys: list[Any], reverse: bool) -> Any:
+    """The places of keys in their order; equal ones stay as they were."""
+    columns: list[Any] = [np.stack([*map(to_tracer, column)]) for column in (
+        zip(*keys, strict=True) if type(keys[0]) is tuple else [keys])]
+    if reverse:
+        columns = [column[::-1] for column in columns]
+    *others, last = columns
+    order: Any = np.argsort(last, kind="stable")
+    for column in others[::-1]:
+        order = order[np.argsort(column[order], kind="stable")]
+    return (len(keys) - 1 - order)[::-1] if reverse else order
+
+
+def _first_of(keys: list[Any], name: str) -> Any:
+    """Where the first of the least or greatest keys is."""
+    return _order(keys, name == "max")[0]

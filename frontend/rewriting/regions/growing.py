@@ -16,9 +16,8 @@ from typing import Any
 from ....ir.diagnose import error
 from ....ir.indices.index import Dim
 from ....ir.ops.control.region import ENDLESS
-from ...tracing.arrays.growing import NONE, GrowingList, Item
+from ...tracing.arrays.growing import NONE, GrowingList, Item, is_item
 from ...tracing.source import user_loc
-from .state import is_array
 
 
 class Own(str):
@@ -39,7 +38,7 @@ def is_list(value: Any) -> bool:
 def may_grow(name: str, value: Any) -> bool:
     """Whether a loop may carry a list though rounds may make it longer."""
     return isinstance(name, Own) and (
-        isinstance(value, GrowingList) or (type(value) is list and all(map(is_array, value))))
+        isinstance(value, GrowingList) or (type(value) is list and all(map(is_item, value))))
 
 
 def _most(value: Any) -> Dim:

@@ -24,7 +24,7 @@ from .effects import of_loop
 from .exits import Exits
 from .matching import Matches
 from .names import bound, changed, here
-from .own_lists import own_lists, returned
+from .own_lists import OwnLists, own_lists, returned
 
 RUNTIME = "_weft"
 _COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
@@ -47,7 +47,7 @@ def rewritten(node: ast.FunctionDef) -> ast.FunctionDef:
 class _Scope(ast.NodeTransformer):
     """One function's own statements; functions that are defined in it get a scope of their own."""
 
-    def __init__(self, function: ast.FunctionDef, lists: Set[str]) -> None:
+    def __init__(self, function: ast.FunctionDef, lists: OwnLists) -> None:
         self.lists = lists
         arguments = function.args
         self.parameters = [each.arg for each in (
@@ -129,7 +129,7 @@ class _Scope(ast.NodeTransformer):
 
     def _roots(self, node: ast.For | ast.While) -> ast.expr:
         """A function that gives what a loop calls, if it only computes."""
-        roots = of_loop(node, self.own, RUNTIME, self.lists)
+        roots = of_loop(node, self.own, RUNTIME, self.lists.at(node))
         return ast.Constant(None) if roots is None else ast.copy_location(_thunk(ast.Tuple(
             [ast.copy_location(ast.Name(root, ast.Load()), node) for root in roots],
             ast.Load())), node)
@@ -324,10 +324,11 @@ class _Scope(ast.NodeTransformer):
                 self._unbind(path), [ast.Assign([_path(path, ast.Store())], value)])]
         bind = ast.FunctionDef(put, ast.arguments([], [ast.arg(given)], None, [], [], None, []),
                                binds or [ast.Pass()], [])
+        lists = self.lists.at(node)
         call = ast.Expr(ast.Call(_attribute(name), [
             *arguments, *(ast.Name(part.name, ast.Load()) for part in parts),
             ast.Name(get, ast.Load()), ast.Name(put, ast.Load()),
-            ast.Tuple([ast.Call(_attribute("Own"), [ast.Constant(path)], []) if path in self.lists
+            ast.Tuple([ast.Call(_attribute("Own"), [ast.Constant(path)], []) if path in lists
                        else ast.Constant(path) for path in paths], ast.Load())], []))
         made = [*parts, read, bind, call]
         for each in made:
@@ -349,12 +350,12 @@ class _Scope(ast.NodeTransformer):
         return [ast.Try(first, [ast.ExceptHandler(lost, None, [ast.Pass()])], [], [])]
 
 
-def _let_go(function: ast.FunctionDef, lists: Set[str]) -> None:
+def _let_go(function: ast.FunctionDef, lists: OwnLists) -> None:
     """Let lists that are returned be those of who calls the function."""
     for node in here(function.body):
         if isinstance(node, ast.Return) and node.value is not None:
             values = {value for value in returned(node.value)
-                      if isinstance(value, ast.Name) and value.id in lists}
+                      if isinstance(value, ast.Name) and value.id in lists.at(value)}
             node.value = _Release(values).visit(node.value)
 
 
