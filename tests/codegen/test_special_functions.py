@@ -125,6 +125,14 @@ def test_betainc_of_large_parameters(size: float) -> None:
     np.testing.assert_allclose(function(a, b, x), wanted, rtol=max(3e-14, 0.1 / size))
 
 
+@pytest.mark.parametrize(("s", "q", "wanted"), [
+    (2, -1e-20, 1e40), (3, -1e-20, -1e60), (2, -1e-9, 1e18), (3, -3 - 2.0**-40, -(2.0**120)),
+    (2, 1e300, 1e-300), (1.5, 1e300, 2e-150), (3, 1e120, 5e-241), (2, 1e-150, 1e300)])
+def test_zeta_beside_poles_and_far_out(s: float, q: float, wanted: float) -> None:
+    found = weft.compile(lambda *xs: special.zeta(*xs))(np.float64(s), np.float64(q))
+    np.testing.assert_allclose(found, wanted, rtol=1e-14)
+
+
 def test_python_functions_of_scipy_trace_by_any_name() -> None:
     x = np.linspace(-2, 3, 12).reshape(3, 4)
     for function in (
