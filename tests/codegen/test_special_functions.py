@@ -133,6 +133,21 @@ def test_zeta_beside_poles_and_far_out(s: float, q: float, wanted: float) -> Non
     np.testing.assert_allclose(found, wanted, rtol=1e-14)
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_gradients_where_digits_cancel_or_squares_overflow(dtype: Any) -> None:
+    def slope(function: Callable[..., Any], x: Any) -> Array:
+        return weft.compile(weft.grad(lambda x: function(x).sum()))(np.array(x, dtype))
+
+    x = [5.9, 6.1, 8.0, 39.0, 41.0, 1e3, 1e6]
+    with mp.workdps(60):
+        wanted = [float(2 * mp.mpf(dtype(v).item()) * CASES["erfcx"].exact(
+            mp.mpf(dtype(v).item())) - 2 / mp.sqrt(mp.pi)) for v in x[:5]]
+        wanted += [-1 / np.sqrt(np.pi) / v**2 for v in x[5:]]
+    np.testing.assert_allclose(slope(special.erfcx, x), wanted, rtol=1e-5)
+    assert np.all(np.abs(slope(np.sinc, [1e10, -1e12, 3e37])) < 2e-10)
+    np.testing.assert_array_equal(slope(lambda x: polygamma(1, x), [1e-200]), [-np.inf])
+
+
 def test_python_functions_of_scipy_trace_by_any_name() -> None:
     x = np.linspace(-2, 3, 12).reshape(3, 4)
     for function in (
