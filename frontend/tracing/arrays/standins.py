@@ -33,7 +33,8 @@ NAMES = ("zeros", "ones", "empty", "full", "zeros_like", "ones_like", "empty_lik
     "array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require", "copy",
     "arange", "linspace", "logspace", "geomspace", "eye", "identity", "tri", "indices",
     "fromfunction", "fromiter", "meshgrid", "diag", "diagflat", "vander", "tile", "repeat",
-    "concatenate", "stack", "hstack", "vstack")
+    "concatenate", "stack", "hstack", "vstack", "hanning", "hamming", "blackman", "bartlett",
+    "kaiser")
 # These make no arrays to write into, but NumPy does not look into a list for who is to answer:
 # np.min([a, b, c]).
 LISTED = ("sum", "prod", "max", "min", "amax", "amin", "mean", "median", "average", "var", "std",
