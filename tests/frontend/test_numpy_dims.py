@@ -90,7 +90,8 @@ MADE: dict[str, Callable[[Any, Any], Any]] = {
     "kaiser": lambda x, n: np.kaiser(n, 5.0), "indices": lambda x, n: np.indices((n, 2)),
     "open indices": lambda x, n: np.indices((2, n), sparse=True),
     "fromfunction": lambda x, n: np.fromfunction(lambda i, j: 10 * i + j, (n, 3), dtype=int),
-    "roll": lambda x, n: np.roll(x, n // 2), "roll back": lambda x, n: np.roll(x, -n - 3),
+    "tri": lambda x, n: np.tri(n, n + 2, 1), "roll": lambda x, n: np.roll(x, n // 2),
+    "roll back": lambda x, n: np.roll(x, -n - 3),
     "roll an axis": lambda x, n: np.roll(np.stack([x, 2 * x]), (1, n // 3), (0, 1)),
 }
 

@@ -152,7 +152,7 @@ def bartlett(M: Any) -> Any:
     return np.where(numbers <= 0, 1 + numbers / last, 1 - numbers / last)
 
 
-@numpy(np.kaiser, samples=("6, p[()]",))
+@numpy(np.kaiser)
 def kaiser(M: Any, beta: Any) -> Any:
     numbers, last = _window(M)
     return np.i0(beta * np.sqrt(1 - (numbers / last) ** 2.0)) / np.i0(beta)
