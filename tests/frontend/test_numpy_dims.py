@@ -129,5 +129,9 @@ def test_a_roll_by_a_computed_number() -> None:
     np.testing.assert_array_equal(found, wanted)
     np.testing.assert_array_equal(rolled, np.roll(wanted, np.argmax(wanted)))
     np.testing.assert_array_equal(slope, np.roll(np.arange(5) ** 2, -np.argmax(wanted)))
+    for table in (np.arange(5), [1, 2, 3]):
+        np.testing.assert_array_equal(weft.compile(lambda x, table=table: np.roll(
+            table, np.argmax(x)))(x), np.roll(table, 3))
+    np.testing.assert_array_equal(weft.compile(lambda x: np.roll([x[0], x[1], 7], 1))(x), [7, 1, 3])
     with pytest.raises(DTypeError, match=r"W112: np\.roll shifts by integers"):
         weft.compile(lambda x: np.roll(x, x.sum()))(x)

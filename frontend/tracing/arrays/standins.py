@@ -41,10 +41,11 @@ LISTED = ("sum", "prod", "max", "min", "amax", "amin", "mean", "median", "averag
     "ptp", "any", "all", "argmax", "argmin", "cumsum", "cumprod", "sort", "argsort", "diff",
     "percentile", "quantile", "dot", "outer", "inner", "transpose", "ravel", "reshape", "shape",
     "nansum", "nanmean", "nanmax", "nanmin", "count_nonzero", "trapezoid", "cross", "kron", "vdot",
-    "interp", "polyval", "round", "clip", "flip", "roll", "append", "isclose", "allclose",
+    "interp", "polyval", "round", "clip", "flip", "append", "isclose", "allclose",
     "array_equal", "searchsorted", "squeeze", "cov", "corrcoef", "convolve", "correlate")
-# Of what these are given NumPy does not ask to dispatch: indices, and what it takes for a list.
-_UNASKED = ("take", "poly", "roots")
+# Of what these are given NumPy does not ask to dispatch: indices, shifts, and what it takes for a
+# list.
+_UNASKED = ("take", "poly", "roots", "roll")
 _LINEAR = ("norm", "det", "inv", "solve", "eigh", "eigvals")
 _MODULES: Mapping[str, ModuleType] = MappingProxyType({
     **dict.fromkeys((*NAMES, *LISTED, *_UNASKED), np), "fftfreq": np.fft, "rfftfreq": np.fft,
