@@ -32,7 +32,7 @@ def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retste
         raise error("W112", f"number of samples, {count}, must not be negative")
     kind = result_dtype(start, stop, 1.0)
     way: Any = np.subtract(cast(last, kind), cast(first, kind))
-    place: Any = reshape(np.arange(as_number(count), like=way), (count,) + (1,) * way.ndim)
+    place: Any = _places(count, way.ndim)
     numbers: Any = cast(place, kind)
     parts = as_number(count) - 1 if endpoint else as_number(count)
     safe: Any = cast(strong(np.maximum(parts, 1)), kind)
@@ -45,6 +45,11 @@ def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retste
     y = np.moveaxis(y, 0, axis) if axis != 0 else y
     made = cast(np.floor(y) if wanted.kind in "iu" else y, wanted)
     return (made, np.where(parts > 0, step, np.nan)) if retstep else made
+
+
+def _places(count: Dim, rank: int) -> Any:
+    """0, 1, ... along a first axis, before others of one element."""
+    return current().emit("iota", axis=0, dtype=I64, shape=(count,) + (1,) * rank)
 
 
 @numpy(np.logspace, samples=("x[()], x[()], 5", "x[2], 2, 3, base=2.0", "0, 1, 4, base=p[3]"))
@@ -71,8 +76,7 @@ def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype
     low, high = low / sign, high / sign
     powers: Any = logspace(np.log10(low), np.log10(high), num, endpoint, dtype=kind)
     count = as_number(powers.type.shape[0])
-    place: Any = reshape(np.arange(count, like=powers),
-                         (powers.type.shape[0],) + (1,) * (powers.ndim - 1))
+    place = _places(powers.type.shape[0], powers.ndim - 1)
     # The ends are what was asked for, whatever the powers round to.
     ends = np.where(place == count - 1, high, powers) if endpoint else powers
     result: Any = np.where(place == 0, low, ends) * sign
