@@ -26,8 +26,9 @@ _RESERVED = frozenset(word for line in """
     int long main mutable namespace new not nullptr operator or private protected public register
     restrict return short signed sizeof static struct switch template this throw true try typedef
     typeid typename typeof union unsigned using virtual void volatile wchar_t while xor
-    weights threads arena args dims aligned_alloc close free lseek madvise memcmp memcpy memset
-    mmap munmap open syscall
+    weights threads arena args dims aligned_alloc bcmp close fmod fmodf free getpid lseek madvise
+    memcmp memcpy memmove memset mmap munmap open pthread_create pthread_detach pthread_sigmask
+    sched_getaffinity sched_getcpu sched_setaffinity syscall
 """.splitlines() for word in line.split())
 
 

@@ -12,9 +12,24 @@ from ...ir.ops.op import Kind
 from ...ir.plans.plan import KernelCall
 from ...ir.text.printer import print_kernel
 
+# Functions of the C library that LLVM calls by name, for what no instruction does.
+_CALLED = frozenset((
+    "bcmp", "ceil", "ceilf", "floor", "floorf", "fma", "fmaf", "fmod", "fmodf", "memcmp", "memcpy",
+    "memmove", "memset", "rint", "rintf", "sqrt", "sqrtf", "trunc", "truncf"))
+# How the names of kernels and of what they share begin.
+_KINDS = frozenset(("weft", *(kind.value for kind in Kind)))
 
-def symbol_name(name: str) -> str:
-    """A graph's name as a symbol of an object file."""
+
+def program_name(name: str) -> str:
+    """A graph's name as that of its program, which is a symbol beside those of kernels, of what
+    they share and of the C library: none of these may find it in their place."""
+    found = _symbol(name)
+    taken = found in _CALLED or found.partition("_")[0] in _KINDS
+    return f"program_{found}" if taken else found
+
+
+def _symbol(name: str) -> str:
+    """A name as a symbol of an object file."""
     return re.sub(r"\W+|^(?=\d)", "_", name, flags=re.ASCII) or "graph"
 
 
@@ -24,7 +39,7 @@ def kernel_name(node: Node) -> str:
     anchor = next((kind for kind in (Kind.REGION, Kind.SORT, Kind.COMPRESS, Kind.SCATTER,
                                      Kind.CONTRACT, Kind.SCAN, Kind.REDUCE)
                    if kind in kinds), Kind.MAP)
-    return symbol_name(f"{anchor.value}_{node.name.rpartition('/')[2]}")
+    return _symbol(f"{anchor.value}_{node.name.rpartition('/')[2]}")
 
 
 def share(calls: Sequence[KernelCall]) -> list[KernelCall]:

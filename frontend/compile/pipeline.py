@@ -23,7 +23,7 @@ from ...codegen.gpu.source import TritonSource, emit_triton
 from ...codegen.gpu.tile import tile as tile_gpu
 from ...codegen.kernel.bodies import lower_graph, share_kernels
 from ...codegen.kernel.group import group
-from ...codegen.kernel.share import symbol_name
+from ...codegen.kernel.share import program_name
 from ...codegen.kernel.workers import with_workers
 from ...ir.diagnose import error
 from ...ir.graph import Graph
@@ -167,7 +167,7 @@ def _place(known: Known) -> Known:
 
 def _memory(known: Known) -> Known:
     plan = plan_memory(known.graph, known.calls, requirements(known.traced))
-    return replace(known, _plan=replace(plan, name=symbol_name(plan.name)))
+    return replace(known, _plan=replace(plan, name=program_name(plan.name)))
 
 
 def _workers(known: Known) -> Known:

@@ -73,6 +73,26 @@ def user_loc() -> tuple[Loc, ...]:
                 frame.f_code, frame.f_lasti),)
 
 
+def scipy_call() -> tuple[str, tuple[Loc, ...]] | None:
+    """The function of SciPy in whose Python the user's code is now, and the line that called it."""
+    frame, name = user_frame(), ""
+    while frame is not None:
+        module, code = str(frame.f_globals.get("__name__") or ""), frame.f_code
+        if not module.startswith("scipy.") and not is_internal_name(module):
+            break
+        if module.startswith("scipy._"):  # decorators, and what all of SciPy shares
+            name = name or "scipy"
+        elif module.startswith("scipy."):
+            public = [word for word in module.split(".") if not word.startswith("_")]
+            called = code.co_name if "<" in code.co_qualname else code.co_qualname
+            name = ".".join((*public, called.removesuffix(".__init__")))
+        frame = frame.f_back
+    if frame is None or not name:
+        return None
+    return name, (Loc(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name,
+                      frame.f_code, frame.f_lasti),)
+
+
 def definition(function: Any) -> tuple[Loc, ...]:
     """Where a function is defined, as the ``locs`` of an error; empty for built-in ones."""
     code = getattr(inspect.unwrap(function), "__code__", None)

@@ -243,13 +243,13 @@ def expansion(function: Callable[..., Number]) -> Callable[..., Any]:
     return expand
 
 
-def at_most(x: Number, bound: float) -> Number:
+def at_most(x: Number, bound: Number | float) -> Number:
     """min(x, bound), and NaN where x is. Written like this it is one instruction on x86."""
     limit = x.like(bound)
     return select(limit < x, limit, x)
 
 
-def at_least(x: Number, bound: float) -> Number:
+def at_least(x: Number, bound: Number | float) -> Number:
     limit = x.like(bound)
     return select(x < limit, limit, x)
 

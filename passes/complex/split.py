@@ -148,6 +148,7 @@ class _Split:
     def body(self) -> Graph:
         """A body, with two parameters and results for each complex one."""
         clone = self.clone
+        self.parted.update(value for value in self.graph.results if value.dtype.is_complex)
         for value in self.graph.params:
             if not value.dtype.is_complex:
                 clone.param(value)

@@ -456,8 +456,8 @@ def plain_array_of_a_tracer() -> None:
 
 
 @wrong("W201", TypeError)
-def number_of_samples_from_a_tracer() -> None:
-    weft.compile(lambda n: np.linspace(0, 1, n))(np.array(3))  # here
+def number_of_turns_from_a_tracer() -> None:
+    weft.compile(lambda n: np.rot90(X * n, n))(np.array(3))  # here
 
 
 @wrong("W203", TypeError)

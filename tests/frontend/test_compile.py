@@ -695,6 +695,19 @@ def test_callables_without_a_name() -> None:
         assert name in repr(compiled)
 
 
+@pytest.mark.parametrize("name", ["fmod", "memcpy", "memset", "map_fmod", "map", "sort_sort",
+                                  "contract_matmul", "weft_sort_i64x1"])
+def test_a_program_has_a_symbol_of_its_own(name: str) -> None:
+    """Code of a function called fmod found itself where it called that of the C library."""
+    def function(x: Array) -> Any:
+        return np.fmod(x, 2.5), np.sort(x), x @ np.ones((300, 4)), np.zeros(3000), x.copy()
+
+    function.__name__ = name
+    x = np.linspace(1, 1e300, 300)
+    for found, wanted in zip(weft.compile(function)(x), function(x), strict=True):
+        np.testing.assert_allclose(found, wanted)
+
+
 def test_disable_calls_the_function_itself() -> None:
     seen: list[type] = []
 

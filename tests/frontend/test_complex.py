@@ -135,6 +135,12 @@ def test_control_flow_carries_them() -> None:
         same(kernel(each), 1j * each if each[0].real > 0 else each.conj())
 
 
+def test_a_body_returns_what_the_host_makes() -> None:
+    a, b = numbers(3, 4, 2), numbers(4, 2)
+    found = weft.compile(weft.vmap(lambda a: np.linalg.lstsq(a, b)[0]))(a)
+    same(found, np.stack([np.linalg.lstsq(x, b)[0] for x in a]), 1e-11)
+
+
 # -- arguments, results and memory ----------------------------------------------------------------
 
 def test_python_numbers_are_weak() -> None:

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
+import scipy.special
 
 import weft
 from weft.frontend.library import nn
@@ -546,7 +548,7 @@ def test_the_methods_take_a_shape_with_symbolic_dims() -> None:
 
 
 @pytest.mark.parametrize(("function", "fix"), [
-    (lambda x: np.roll(x, x.shape[0]), "a shift or a width give the dim no symbol"),
+    (lambda x: np.pad(x, x.shape[0]), "a shift or a width give the dim no symbol"),
 ])
 def test_what_needs_a_size_now_says_what_to_write(
     function: Callable[..., Any], fix: str
@@ -555,6 +557,22 @@ def test_what_needs_a_size_now_says_what_to_write(
         weft.compile(function, dynamic={"x": {0: "n"}})(np.ones(3))
 
 
-def test_a_shift_that_is_an_array_has_no_number() -> None:
+def test_a_width_that_is_an_array_has_no_number() -> None:
     with pytest.raises(weft.Error, match=r"W201.*\n(.*\n)*.*fix"):
-        weft.compile(np.roll)(np.ones(3), np.array(1))
+        weft.compile(np.pad)(np.ones(3), np.array(1))
+
+
+@pytest.mark.parametrize(("function", "name"), [
+    (lambda x: scipy.special.comb(5, x), "scipy.special.comb"),
+    (lambda x: scipy.special.factorial(x), "scipy.special.factorial"),
+    (lambda x: scipy.linalg.expm(np.outer(x, x)), "scipy.linalg.expm"),
+    (lambda x: scipy.linalg.cholesky(np.outer(x, x)), "scipy"),
+])
+def test_functions_of_scipy_are_named_and_the_line_is_the_users(
+    function: Callable[..., Any], name: str
+) -> None:
+    with pytest.raises(Error) as caught:
+        weft.compile(function)(np.ones(3))
+    problem = caught.value
+    assert problem.locs[0].file == __file__ and f"which {name} asks for" in str(problem)
+    assert "weft.host_call(" in str(problem)

@@ -83,6 +83,8 @@ CALLS: list[tuple[str, Function, tuple[Any, ...]]] = [
     ("pinv rtol None", lambda x: np.linalg.pinv(x, rtol=None), (RNG.normal(size=(3, 5)),)),
     ("pinv hermitian", lambda x: np.linalg.pinv(x, hermitian=True), (positive(3, 3),)),
     ("pinv of nothing", np.linalg.pinv, (np.ones((0, 3)),)),
+    ("pinv of empty integers", np.linalg.pinv, (np.ones((2, 0, 3), int),)),
+    ("pinv of no integers", np.linalg.pinv, (np.ones((0, 3, 2), int),)),
     ("lstsq", lambda a, b: np.linalg.lstsq(a, b), (RNG.normal(size=(5, 3)), np.ones(5))),
     ("lstsq many", np.linalg.lstsq, (RNG.normal(size=(5, 3)), RNG.normal(size=(5, 2)))),
     ("lstsq square", np.linalg.lstsq, (good(3, 3), np.ones(3))),

@@ -223,7 +223,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._
     if rcond is not None and rtol is not np._NoValue:
         raise error("W112", "np.linalg.pinv has rcond= and rtol=", hint="give one of them")
     given, default = (rcond, 1e-15) if rtol is np._NoValue else (rtol, math.nan)
-    empty = 0 in shape_of(a)
+    empty = 0 in shape_of(a)[-2:]
     x = _matrices(a, "pinv", square=bool(hermitian) and not empty)
     if empty:  # which keeps the dtype of integers
         return np.zeros_like(np.matrix_transpose(x), strong(a).dtype)

@@ -123,6 +123,12 @@ def identity(n: Any, dtype: Any = None) -> Tracer:
     return eye(n, dtype=dtype or float)
 
 
+@numpy(np.tri, samples=("3, 4, 1, like=x[2]", "3, dtype=np.int32, like=x[2]"))
+def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = float) -> Tracer:
+    shape = (as_dim(N), as_dim(N if M is None else M))
+    return cast(band(shape, as_int(k, "offset"), "le"), np.dtype(dtype))
+
+
 def band(shape: tuple[Dim, ...], k: int, op: str) -> Tracer:
     """A mask of matrix places by ``column - row op k``, for ``eq``, ``le`` or ``ge``."""
     ctx = current()

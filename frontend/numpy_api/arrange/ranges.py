@@ -8,7 +8,10 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.indices.index import Dim
-from ...tracing.operand import as_dim, as_int, broadcast, cast, reshape, result_dtype, strong
+from ....ir.types import I64
+from ...tracing.context.active import current
+from ...tracing.operand import as_dim, as_int, as_shape, cast, reshape, result_dtype, strong
+from ...tracing.values.tracer import Tracer
 from ..elements.elementwise import fresh
 from ..registry import numpy
 from ..select.index import as_number
@@ -23,27 +26,30 @@ def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retste
              dtype: Any = None, axis: int = 0, *, device: Any = None) -> Any:
     """Numbers from start to stop; where a step is too small to be a number, they are counted in
     parts of the way, as in NumPy."""
-    first, last, count = strong(start), strong(stop), as_int(num, "number of samples")
-    if count < 0:
+    first, last = strong(start), strong(stop)
+    count = as_dim(num) if isinstance(num, Tracer) else as_int(num, "number of samples")
+    if isinstance(count, int) and count < 0:
         raise error("W112", f"number of samples, {count}, must not be negative")
     kind = result_dtype(start, stop, 1.0)
     way: Any = np.subtract(cast(last, kind), cast(first, kind))
-    parts = count - 1 if endpoint else count
-    numbers: Any = np.arange(count, like=way)
-    numbers = reshape(cast(numbers, kind), (count,) + (1,) * way.ndim)
-    step: Any = np.nan
-    if parts > 0:
-        step = way / parts
-        y = np.where(np.any(step == 0), numbers / parts * way, numbers * step)
-    else:
-        y = numbers * way
+    place: Any = _places(count, way.ndim)
+    numbers: Any = cast(place, kind)
+    parts = as_number(count) - 1 if endpoint else as_number(count)
+    safe: Any = cast(strong(np.maximum(parts, 1)), kind)
+    step = way / safe
+    y: Any = np.where(np.any(step == 0), numbers / safe * way, numbers * step)
     y = cast(y + first, kind)
-    if endpoint and count > 1:
-        y = np.concatenate([y[:-1], broadcast(cast(last, kind), way.type.shape)[None]])
+    if endpoint:  # which is what was asked for, whatever the sum rounds to
+        y = np.where((place == parts) & (place > 0), cast(last, kind), y)
     wanted = kind if dtype is None else np.dtype(dtype)
     y = np.moveaxis(y, 0, axis) if axis != 0 else y
     made = cast(np.floor(y) if wanted.kind in "iu" else y, wanted)
-    return (made, step) if retstep else made
+    return (made, np.where(parts > 0, step, np.nan)) if retstep else made
+
+
+def _places(count: Dim, rank: int) -> Any:
+    """0, 1, ... along a first axis, before others of one element."""
+    return current().emit("iota", axis=0, dtype=I64, shape=(count,) + (1,) * rank)
 
 
 @numpy(np.logspace, samples=("x[()], x[()], 5", "x[2], 2, 3, base=2.0", "0, 1, 4, base=p[3]"))
@@ -69,12 +75,11 @@ def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype
     sign = np.sign(low)
     low, high = low / sign, high / sign
     powers: Any = logspace(np.log10(low), np.log10(high), num, endpoint, dtype=kind)
-    rows = [powers]
-    if powers.type.shape[0] != 0:  # the ends are what was asked for, whatever the powers round to
-        ends = [broadcast(end, powers.type.shape[1:])[None] for end in (low, high)]
-        closed = endpoint and powers.type.shape[0] != 1
-        rows = [ends[0], powers[1:-1], ends[1]] if closed else [ends[0], powers[1:]]
-    result: Any = np.concatenate(rows) * sign
+    count = as_number(powers.type.shape[0])
+    place = _places(powers.type.shape[0], powers.ndim - 1)
+    # The ends are what was asked for, whatever the powers round to.
+    ends = np.where(place == count - 1, high, powers) if endpoint else powers
+    result: Any = np.where(place == 0, low, ends) * sign
     result = np.moveaxis(result, 0, axis) if axis != 0 else result
     return cast(result, kind if dtype is None else np.dtype(dtype))
 
@@ -118,3 +123,54 @@ def powers_of(x: Any, count: Dim) -> Any:
     """1, x, x * x and so on along a new last axis, so many that only the step knows."""
     number: Any = np.arange(as_number(count), like=x)
     return np.cumprod(np.where(number == 0, x.dtype.type(1), x[..., None]), -1, dtype=x.dtype)
+
+
+def _window(M: Any) -> tuple[Any, Any]:
+    """For M samples 1 - M, 3 - M, ..., M - 1, and the last of these, or 1 where that is 0."""
+    count = as_dim(M)
+    count = max(count, 0) if isinstance(count, int) else count
+    end: Any = as_number(count) - 1.0
+    place: Any = current().emit("iota", axis=0, dtype=I64, shape=(count,))
+    return place * 2.0 - end, np.maximum(end, 1.0)
+
+
+def _cosines(name: str, *weights: float) -> Any:
+    """A window that is a sum of cosines."""
+    def window(M: Any) -> Any:
+        numbers, last = _window(M)
+        return sum((weight * np.cos(k * np.pi * numbers / last)
+                    for k, weight in enumerate(weights[1:], 1)), weights[0])
+
+    window.__name__ = name
+    return window
+
+
+numpy(np.hanning)(_cosines("hanning", 0.5, 0.5))
+numpy(np.hamming)(_cosines("hamming", 0.54, 0.46))
+numpy(np.blackman)(_cosines("blackman", 0.42, 0.5, 0.08))
+
+
+@numpy(np.bartlett)
+def bartlett(M: Any) -> Any:
+    numbers, last = _window(M)
+    return np.where(numbers <= 0, 1 + numbers / last, 1 - numbers / last)
+
+
+@numpy(np.kaiser)
+def kaiser(M: Any, beta: Any) -> Any:
+    numbers, last = _window(M)
+    return np.i0(beta * np.sqrt(1 - (numbers / last) ** 2.0)) / np.i0(beta)
+
+
+@numpy(np.indices)
+def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
+    shape = as_shape(tuple(dimensions))
+    rows = [cast(current().emit("iota", axis=at, dtype=I64, shape=tuple(
+        size if k == at or not sparse else 1 for k, size in enumerate(shape))), np.dtype(dtype))
+        for at in range(len(shape))]
+    return tuple(rows) if sparse else np.stack(rows)
+
+
+@numpy(np.fromfunction)
+def fromfunction(function: Any, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
+    return function(*indices(shape, dtype), **kwargs)

@@ -13,6 +13,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.dims import differ, larger, nonnegative
 from ....ir.indices.index import Dim, product
+from ....ir.types import I64
 from ...tracing.arrays.views import OfRow, Perhaps, is_dense, link, link_whole
 from ...tracing.context.active import current
 from ...tracing.operand import (
@@ -25,6 +26,7 @@ from ...tracing.operand import (
     broadcast,
     common_shape,
     fill_shape,
+    is_choice,
     matched,
     required,
     reshape,
@@ -235,6 +237,9 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
     x = strong(a)
     if axis is None:
         return reshape(roll(ravel(x), shift, 0), x.type.shape)
+    given = list(shift) if isinstance(shift, (tuple, list)) else [shift]
+    if any(isinstance(by, Tracer) and not is_choice(by) for by in given):
+        return _rolled(x, given, np.ravel(axis).tolist())
     shifts, axes = np.broadcast_arrays(np.asarray(shift), np.asarray(axis))
     by: Dim
     for by, at in zip(shifts.ravel().tolist(), axes.ravel().tolist(), strict=True):
@@ -246,6 +251,21 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
             parts = [take_spans(x, [*whole[:at], span, *whole[at + 1:]]) for span in (
                 Span(size - by, 1, by), Span(0, 1, size - by))]
             x = current().emit("concatenate", *parts, axis=at)
+    return fresh(x)
+
+
+def _rolled(x: Any, shifts: list[Any], axes: list[int]) -> Tracer:
+    """``roll`` by numbers that are computed, which indices may be, while sizes may not."""
+    if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
+        raise error("W102", f"np.roll has {len(shifts)} shifts for {len(axes)} axes")
+    count = max(len(shifts), len(axes))
+    for by, axis in zip(shifts * (count // len(shifts)), axes * (count // len(axes)), strict=True):
+        if shape_of(by) or np.result_type(by).kind not in "iu":
+            raise error("W112", "np.roll shifts by integers", types=[strong(by).type],
+                        hint="convert it: shift.astype(int)")
+        at = axis_of(axis, x.ndim)
+        place: Any = current().emit("iota", axis=0, dtype=I64, shape=(x.type.shape[at],))
+        x = np.take(x, place - by, axis=at, mode="wrap")
     return fresh(x)
 
 

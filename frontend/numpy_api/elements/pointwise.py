@@ -243,7 +243,9 @@ def sinc(x: Any) -> Any:
     # Near 0 the series, whose derivatives are those of the function: of the quotient, all of their
     # digits cancel.
     turned: Any = np.pi * strong(x)
-    near, square = np.abs(turned) < 0.25, turned * turned
+    near = np.abs(turned) < 0.25
+    small = np.where(near, turned, 0)  # others would overflow, in gradients too
+    square = small * small
     series: Any = 1 - square / 110
     for factor in (72, 42, 20, 6):
         series = 1 - square / factor * series

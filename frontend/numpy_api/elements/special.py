@@ -98,7 +98,6 @@ def polygamma(n: Any, x: Any) -> Any:
     """The n-th derivative of digamma: (-1)^(n + 1) n! zeta(n + 1, x), in float64 as SciPy has it
     for whole n."""
     zeta, a = UFUNCS["_zeta"], _floating(x)
-    zeroth = UFUNCS["psi"](a)
     if isinstance(n, Tracer):
         order: Any = real_cast(n, np.dtype(np.float64)) if n.dtype.kind != "f" else n
         odd = np.not_equal(np.remainder(order, 2), 0)
@@ -108,7 +107,9 @@ def polygamma(n: Any, x: Any) -> Any:
         factors = [(-1.0) ** (k + 1) * math.gamma(k + 1) for k in order.flat]
         factor = np.reshape(factors, order.shape)
     found = factor * zeta(*spread_all(order + 1, a))
-    return np.where(np.equal(order, 0), zeroth, found)
+    if not isinstance(n, Tracer) and np.all(order != 0):
+        return found  # the gradient of what is not chosen would be 0 times infinity
+    return np.where(np.equal(order, 0), UFUNCS["psi"](a), found)
 
 
 # SciPy's Python functions.

@@ -33,17 +33,19 @@ NAMES = ("zeros", "ones", "empty", "full", "zeros_like", "ones_like", "empty_lik
     "array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require", "copy",
     "arange", "linspace", "logspace", "geomspace", "eye", "identity", "tri", "indices",
     "fromfunction", "fromiter", "meshgrid", "diag", "diagflat", "vander", "tile", "repeat",
-    "concatenate", "stack", "hstack", "vstack")
+    "concatenate", "stack", "hstack", "vstack", "hanning", "hamming", "blackman", "bartlett",
+    "kaiser")
 # These make no arrays to write into, but NumPy does not look into a list for who is to answer:
 # np.min([a, b, c]).
 LISTED = ("sum", "prod", "max", "min", "amax", "amin", "mean", "median", "average", "var", "std",
     "ptp", "any", "all", "argmax", "argmin", "cumsum", "cumprod", "sort", "argsort", "diff",
     "percentile", "quantile", "dot", "outer", "inner", "transpose", "ravel", "reshape", "shape",
     "nansum", "nanmean", "nanmax", "nanmin", "count_nonzero", "trapezoid", "cross", "kron", "vdot",
-    "interp", "polyval", "round", "clip", "flip", "roll", "append", "isclose", "allclose",
+    "interp", "polyval", "round", "clip", "flip", "append", "isclose", "allclose",
     "array_equal", "searchsorted", "squeeze", "cov", "corrcoef", "convolve", "correlate")
-# Of what these are given NumPy does not ask to dispatch: indices, and what it takes for a list.
-_UNASKED = ("take", "poly", "roots")
+# Of what these are given NumPy does not ask to dispatch: indices, shifts, and what it takes for a
+# list.
+_UNASKED = ("take", "poly", "roots", "roll")
 _LINEAR = ("norm", "det", "inv", "solve", "eigh", "eigvals")
 _MODULES: Mapping[str, ModuleType] = MappingProxyType({
     **dict.fromkeys((*NAMES, *LISTED, *_UNASKED), np), "fftfreq": np.fft, "rfftfreq": np.fft,

@@ -11,7 +11,7 @@ import numpy as np
 
 from ....ir.diagnose import Error, error
 from ..arrays.array import TracedArray
-from ..source import assigns_item, is_internal, user_loc
+from ..source import assigns_item, is_internal, scipy_call, user_loc
 from .drawn import refused_draw
 from .numbers import numbers_behind
 from .rewrites import rewrite_of, truth_hint
@@ -27,10 +27,14 @@ class Unknown(TracedArray):
             return self._leaked()
         problem = refused_draw()
         if problem is None:
+            name, locs = scipy_call() or ("", user_loc())
+            by_host = ("have the host run that: weft.host_call(function, 'f64[n]', x), where "
+                       "'f64[n]' is the type of the result")
+            known = f"{what}, which {name} asks for," if name else what
             problem = error(
-                "W201", f"{self.name} is traced: {what} is not known before the function runs",
-                locs=user_loc(), types=[self.type],
-                hint=hint or self._or_static("compute with NumPy functions"))
+                "W201", f"{self.name} is traced: {known} is not known before the function runs",
+                locs=locs, types=[self.type], hint=by_host if name else (
+                    hint or self._or_static("compute with NumPy functions")))
             problem.asked = numbers_behind(self._ctx, self.value)
         return self._refused(problem)
 

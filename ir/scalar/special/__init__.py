@@ -15,7 +15,8 @@ from ..number import Number
 from .bessel import i0, i0e, i1, i1e, j0, j1
 from .entropy import exp10, huber, kl_div, pseudo_huber, rel_entr
 from .gammas import beta, betaln, digamma, gamma, gammaln, loggamma
-from .incomplete import betainc, gammainc, gammaincc
+from .incomplete import gammainc, gammaincc
+from .incomplete_beta import betainc
 from .integrals import ci, exp1, expi, expn, si, spence
 from .normal import erfc, erfcinv, erfcx, erfinv, log_ndtr, ndtr, ndtri
 from .slopes import (

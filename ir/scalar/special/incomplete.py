@@ -1,9 +1,8 @@
-"""The regularised incomplete gamma and beta functions.
+"""The regularised incomplete gamma functions.
 
-    gamma   a >= 200, x within 30 % of a      Temme's uniform expansion (DLMF 8.12.3, 8.12.4)
-            x <= 1.1 or x <= a                the power series of the lower function
-            else                              the continued fraction of the upper one
-    beta    x < (a + 1) / (a + b + 2)         a continued fraction, else that of 1 - x with b and a
+    a >= 200, x within 30 % of a      Temme's uniform expansion (DLMF 8.12.3, 8.12.4)
+    x <= 1.1 or x <= a                the power series of the lower function
+    else                              the continued fraction of the upper one
 """
 
 from __future__ import annotations
@@ -13,12 +12,11 @@ import math
 from ..number import Number, at_least, at_most, called, loop, select
 from ..polynomial import horner
 from ..transcendental import exp, expm1, log, log1p, pow
-from .gammas import LARGE, deviation, log1p_less, log_beta_rest, stirling
+from .gammas import LARGE, deviation, log1p_less, stirling
 from .normal import erfc
 from .pieces import EPSILON, fraction, piece, wide
 from .tables import TEMME
 
-_MOST_BETA = 4000
 _INVERSE_SQRT_2_PI = 1 / math.sqrt(2 * math.pi)
 
 
@@ -115,70 +113,3 @@ def gammainc(a: Number, x: Number) -> Number:
 @wide
 def gammaincc(a: Number, x: Number) -> Number:
     return _incomplete(a, x, lower=False)
-
-
-def beta_factor(
-    a: Number, b: Number, x: Number, y: Number, log_x: Number, log_y: Number
-) -> Number:
-    """x^a y^b / beta(a, b), where y = 1 - x."""
-    c, d = at_least(a, LARGE), at_least(b, LARGE)
-    total = c + d
-    # x (a + b) - a: how far a is from its share
-    gap = x.fma(d, -c * y)
-    log_far = deviation(x * total / c, gap / c) * c + deviation(y * total / d, -gap / d) * d
-    far = exp(log_far - log_beta_rest(c, d)) * _INVERSE_SQRT_2_PI * (
-        c / total * d).sqrt()
-    near = exp(a * log_x + b * log_y - called("betaln", a, b))
-    return select((a >= LARGE) & (b >= LARGE), far, near)
-
-
-def _beta_fraction(a: Number, b: Number, x: Number, there: Number) -> Number:
-    """DLMF 8.17.22 by Steed's method, two terms at a time."""
-    both, above, below = a + b, a + 1.0, a - 1.0
-
-    def safe(d: Number) -> Number:
-        return select(abs(d) < 1e-300, d.like(1e-300), d)
-
-    def further(n: Number, d: Number, change: Number) -> tuple[Number, Number]:
-        new = 1.0 / safe(n.fma(d, 1.0))
-        return new, change * (-n * d * new)
-
-    def step(m: Number, d: Number, change: Number, total: Number) -> tuple[Number, ...]:
-        even = a + (m + m)
-        d, first = further(m * (b - m) * x / ((below + (m + m)) * even), d, change)
-        d, change = further(-(a + m) * (both + m) * x / (even * (above + (m + m))), d, first)
-        return m + 1.0, d, change, total + (first + change)
-
-    one = a.like(1.0)
-    n = -both * x / above
-    d = 1.0 / safe(n + 1.0)
-    found = loop(_MOST_BETA, lambda m, d, change, total: there & (
-        abs(change) > abs(total) * EPSILON), step, (one, d, -n * d, d))
-    return found[3]
-
-
-@wide
-def betainc(a: Number, b: Number, x: Number) -> Number:
-    inside = (a > 0.0) & (b > 0.0) & (a < math.inf) & (b < math.inf) & (x > 0.0) & (x < 1.0)
-    y = 1.0 - x
-    half = a.like(0.5)
-    a_in, b_in, x_in, y_in = (select(inside, v, half) for v in (a, b, x, y))
-    # Below the mean the function may be so small that 1 less its complement would lose all.
-    mean = at_most(a_in / (a_in + b_in), 0.9)
-    swap = (x_in > (a_in + 1.0) / (a_in + b_in + 2.0)) & (x_in > mean)
-    p, q = select(swap, b_in, a_in), select(swap, a_in, b_in)
-    u, v = select(swap, y_in, x_in), select(swap, x_in, y_in)
-    log_x, log_y = log(x_in), log1p(-x_in)
-    log_u, log_v = select(swap, log_y, log_x), select(swap, log_x, log_y)
-    found = beta_factor(p, q, u, v, log_u, log_v) * _beta_fraction(p, q, u, inside) / p
-    found = select(swap, 1.0 - found, found)
-    return select(inside, found, _beta_edges(a, b, x))
-
-
-def _beta_edges(a: Number, b: Number, x: Number) -> Number:
-    """All of the mass is at 0 for a = 0 or an infinite b, at 1 the other way round."""
-    found = select(a.equals(0.0) | b.equals(math.inf), x.like(1.0), 0.0)
-    found = select(x.equals(0.0) | x.equals(1.0), x, found)
-    valid = (a >= 0.0) & (b >= 0.0) & (x >= 0.0) & (x <= 1.0)
-    valid = valid & (a.differs(b) | ((a > 0.0) & (a < math.inf)))
-    return select(valid, found, math.nan)

@@ -16,7 +16,8 @@ from collections.abc import Callable
 
 from ..number import Number, called, loop, select
 from ..transcendental import log, log1p
-from .incomplete import beta_factor, gamma_factor
+from .incomplete import gamma_factor
+from .incomplete_beta import beta_factor
 from .pieces import wide
 
 _STEP = 2.0**-9  # of what a function of a shape changes over: rounding and curvature in balance

@@ -17,10 +17,11 @@ def _hurwitz(s: Number, q: Number | float) -> Number:
     """The sum of (q + k)^-s over k >= 0 for q > 0."""
     q = s.like(q)
     a = q + float(_TERMS)
-    power = pow(a, -s)
+    first = pow(a, 1.0 - s)  # which a^-s times a is not where a^-s is 0
     s = at_most(s, 1e100)
     inverse = 1.0 / a
-    total = power * (a / (s - 1.0) + 0.5)
+    power = first * inverse
+    total = first / (s - 1.0) + power * 0.5
     term = power * s * inverse
     for j, coefficient in enumerate(EULER_MACLAURIN, 1):
         total = term.fma(coefficient, total)
@@ -33,15 +34,15 @@ def _hurwitz(s: Number, q: Number | float) -> Number:
 
 def _mirrored(s: Number, q: Number) -> Number:
     """For q < 0, where only whole s have a value. The sum over all whole numbers, less that over
-    those below q; with f = q - floor(q)
+    those below q; with f = q - floor(q) and g = 1 - f
 
-        zeta(s, q) = zeta(s, f) + (-1)^s (zeta(s, 1 - f) - zeta(s, 1 - q))
+        zeta(s, q) = zeta(s, f) + (-1)^s (zeta(s, g) - zeta(s, 1 - q))
     """
     whole = q.rint()
     floor = select(whole > q, whole - 1.0, whole)
-    f = q - floor
+    f, g = q - floor, (floor + 1.0) - q  # 1 - f has no digits of a small g
     half = s * 0.5
-    rest = _hurwitz(s, 1.0 - f) - _hurwitz(s, 1.0 - q)
+    rest = _hurwitz(s, g) - _hurwitz(s, 1.0 - q)
     found = _hurwitz(s, f) + select(half.rint().differs(half), -rest, rest)
     found = select(s.rint().equals(s), found, math.nan)
     return select(q.equals(floor), q.like(math.inf), found)
