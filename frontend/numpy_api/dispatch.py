@@ -50,6 +50,9 @@ from .select.chosen import ANYWHERE, ON_SELECTIONS
 from .select.index import getitem
 from .select.update import update
 
+_FOLDS = frozenset(("reduce", "accumulate", "reduceat"))
+_SUMS = frozenset((np.add, np.multiply))  # which widen integers, and take dtype= themselves
+
 
 class NumpyApi:
     """The meaning of a tracer's operations; see ``scope.Api``. With ``host``, which knows what was
@@ -83,10 +86,14 @@ class NumpyApi:
         if chosen is not None and method == "__call__":
             return chosen.__array_ufunc__(ufunc, method, *inputs, **options)
         try:
+            if method in _FOLDS and ufunc not in _SUMS and options.get("dtype") is not None:
+                inputs = ufuncs.converted(ufunc, inputs[0], options.pop("dtype")), *inputs[1:]
             if method == "accumulate":
                 (out,) = options.pop("out", None) or (None,)
                 found = scan.accumulate(ufunc, *inputs, **options)
                 return found if out is None else ufuncs.store(f"np.{ufunc.__name__}", out, found)
+            if method == "at" and _is_mask_list(inputs[1]):
+                inputs = inputs[0], np.asarray(inputs[1]), *inputs[2:]
             if method == "at" and len(inputs) == 3 and extreme_at(ufunc, *inputs):
                 return None
             if method == "reduce" and options.keys() <= {"axis", "keepdims"} and (
@@ -273,6 +280,11 @@ class NumpyApi:
                 map(differ, new.type.shape, variable.shape)):
             new = matched(new, variable.shape)  # which each step checks
         return ctx.write(op, variable, new)
+
+
+def _is_mask_list(index: Any) -> bool:
+    """True for a mask that is written as a list of Python's truths."""
+    return isinstance(index, list) and bool(index) and all(isinstance(x, bool) for x in index)
 
 
 def _is_basic(item: Any) -> bool:

@@ -278,15 +278,16 @@ def common_shape(operands: Iterable[Any]) -> tuple[Dim, ...]:
 
 
 def broadcast(x: Tracer, shape: tuple[Dim, ...]) -> Tracer:
-    """x repeated to ``shape``, to which it is known to broadcast."""
+    """x repeated to ``shape``. Raises ShapeError (W101)."""
     if x.type.shape == shape:
         return x
-    x = _with_ones(x, shape)
+    fits = x.ndim <= len(shape)
+    x = _with_ones(x, shape) if fits else x
     own = x.type.shape
     offset = len(shape) - len(own)
-    kept = [axis for axis, dim in enumerate(own)
-            if dim == shape[axis + offset] or (dim != 1 and not differ(dim, shape[axis + offset]))]
-    if any(own[axis] != 1 for axis in range(len(own)) if axis not in kept):
+    kept = [axis for axis, dim in enumerate(own) if fits and (
+        dim == shape[axis + offset] or (dim != 1 and not differ(dim, shape[axis + offset])))]
+    if not fits or any(own[axis] != 1 for axis in range(len(own)) if axis not in kept):
         raise error("W101", f"{x.type} does not broadcast to ({', '.join(map(str, shape))})",
                     hint="a dim must be 1 or stay as it is: reshape, or index with None")
     x = reshape(x, tuple(own[axis] for axis in kept))

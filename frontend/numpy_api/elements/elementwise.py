@@ -204,10 +204,10 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
         return apply(ufunc, inputs, None if dtype is None else np.dtype(dtype))
     if method == "__call__" and ufunc.signature and options.keys() <= {"axis", "axes", "keepdims"}:
         return along(ufunc, inputs, dtype, **options)
-    if method == "outer" and not options and len(inputs) == 2:
-        left = to_tracer(inputs[0])
-        ones = (1,) * len(shape_of(inputs[1]))
-        return apply(ufunc, (reshape(left, left.type.shape + ones), inputs[1]))
+    if method == "outer" and len(inputs) == 2:  # of arrays: a Python number is one of 64 bits
+        left, right = map(strong, inputs)
+        left = reshape(left, left.type.shape + (1,) * right.ndim)
+        return call(ufunc, "__call__", (left, right), {"dtype": dtype, **options})
     if method == "reduce":
         function = REDUCTIONS.get(ufunc)
         if function is not None:
@@ -236,6 +236,18 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
     raise error("W113", f"{what} is not supported",
                 hint="choose with np.where, or give out=: without it, what is left out has no value"
                      if "where" in options else "use other NumPy functions")
+
+
+def converted(ufunc: np.ufunc, array: Any, dtype: Any) -> Any:
+    """What ``ufunc.reduce(array, dtype=dtype)`` and its kin compute with: the array in that dtype.
+
+    Raises DTypeError (W111) where the ufunc does not give it of two operands of it."""
+    wanted = np.dtype(dtype)
+    array = array if isinstance(array, Selection) else strong(array)
+    if resolve(ufunc, (np.empty(0, wanted),) * 2)[-1] != wanted:
+        raise error("W111", f"np.{ufunc.__name__} of {wanted} is not {wanted}",
+                    types=[type_of(array)], hint="leave dtype= out, or give another one")
+    return array.astype(wanted)
 
 
 def _adds_at_once(array: Any, index: Any, value: Any) -> bool:
