@@ -26,6 +26,7 @@ from ...numpy_api.select.at import At
 from ..arrays import views
 from ..context.scope import Recording
 from ..source import user_loc
+from .drawn import refused_draw
 from .methods import ArrayMethods
 from .shown import Length, shown_class
 from .texts import place
@@ -199,6 +200,10 @@ class Tracer(Unknown, ArrayMethods):
         ctx.apply(self._put, (index, value))
 
     def _put(self, index: Any, value: Any) -> Tracer:
+        # np.random.shuffle swaps what it takes for items, and these are views.
+        problem = refused_draw() if isinstance(value, Tracer) and value.taken is not None else None
+        if problem is not None:
+            raise problem
         return self.overwrite(self.context().api.update(self, index, value, "set"))
 
     def overwrite(self, new: Tracer) -> Tracer:
