@@ -253,6 +253,9 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
 def tile(A: Any, reps: Any) -> Tracer:
     x = strong(A)
     counts = as_shape(reps)
+    if any(isinstance(n, int) and n < 0 for n in counts):
+        raise error("W102", f"np.tile cannot repeat an array {min(counts)} times", types=[x.type],
+                    hint="give numbers of 0 or more")
     rank = max(x.ndim, len(counts))
     counts = (1,) * (rank - len(counts)) + counts
     own = (1,) * (rank - x.ndim) + x.type.shape
