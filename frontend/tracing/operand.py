@@ -210,6 +210,15 @@ def cast(x: Tracer, dtype: np.dtype[Any] | DType) -> Tracer:
     return current().emit("narrow" if narrows else "cast", x, dtype=wanted)
 
 
+def convertible(x: Any, dtype: Any, casting: Any, name: str) -> None:
+    """Raises DTypeError (W111) where NumPy does not convert an array by the rule ``casting``."""
+    kind = result_dtype(x)
+    if not np.can_cast(kind, dtype, casting):
+        raise error("W111", f"{name} does not convert {kind} to {np.dtype(dtype)} by the rule "
+                            f"{casting!r}", types=[type_of(x)],
+                    hint="convert it with .astype, or give another casting=")
+
+
 def strong(x: Any) -> Tracer:
     """An operand as a tracer that promotes as an array."""
     tracer = to_tracer(x)
