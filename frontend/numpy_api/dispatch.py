@@ -50,6 +50,9 @@ from .select.chosen import ANYWHERE, ON_SELECTIONS
 from .select.index import getitem
 from .select.update import update
 
+# Functions whose results are repeated where out= is larger, as those of ufuncs are.
+_OF_UFUNCS = frozenset((np.clip, np.fix, np.isposinf, np.isneginf, np.percentile,
+                         np.quantile, np.nanpercentile, np.nanquantile))
 _FOLDS = frozenset(("reduce", "accumulate", "reduceat"))
 _SUMS = frozenset((np.add, np.multiply))  # which widen integers, and take dtype= themselves
 
@@ -167,7 +170,8 @@ class NumpyApi:
         if "dtype" in parameters(body) and isinstance(out, Tracer) and (
                 out.dtype.kind == "c" or getattr(first, "dtype", out.dtype).kind != "c"):
             named.setdefault("dtype", out.dtype)
-        return ufuncs.store(name, out, body(*positional, **named))
+        return ufuncs.store(name, out, body(*positional, **named),
+                            whole=function not in _OF_UFUNCS)
 
     def special(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """A Python function of scipy.special, or a method of a class of NumPy."""

@@ -92,3 +92,89 @@ def test_values_under_a_mask_are_for_its_elements(ufunc: np.ufunc) -> None:
 def test_values_that_do_not_fit_their_places_are_refused(ufunc: np.ufunc) -> None:
     refused(changed(ufunc, 0, np.arange(5.0)), "W101", np.arange(5.0))
     refused(changed(ufunc, (0, slice(0, 2)), np.arange(3.0)), "W101", X)
+
+
+def test_shuffling_traced_rows_is_refused() -> None:
+    """NumPy swaps views of the rows, which leaves some twice and others not at all."""
+    def shuffled(x: Any) -> Any:
+        x = x.copy()
+        np.random.shuffle(x)
+        return x
+
+    with pytest.warns(UserWarning), pytest.raises(Error, match="shuffle of NumPy draws"):
+        weft.compile(shuffled)(np.arange(80.0).reshape(40, 2))
+
+
+def written(function: Callable[..., Any], dtype: Any, shape: Any) -> Callable[..., Any]:
+    def program(x: Any) -> Any:
+        out = np.zeros(shape, dtype)
+        function(x, out)
+        return out
+
+    return program
+
+
+@pytest.mark.parametrize("function", [
+    lambda x, out: np.add(x, 2.5, out=out, casting="unsafe"),
+    lambda x, out: np.divide(x, 2, out=out, casting="unsafe"),
+    lambda x, out: np.copyto(out, x, casting="unsafe"),
+    lambda x, out: np.copyto(out, x, casting="unsafe", where=x > 1),
+    lambda x, out: np.multiply(x, 2.5, out=out, dtype=np.int32, casting="unsafe")])
+def test_unsafe_casts_are_those_of_the_caller(function: Callable[..., Any]) -> None:
+    same(written(function, np.int32, X.shape), X)
+
+
+def test_casts_by_other_rules_are_refused() -> None:
+    refused(lambda x: np.add(x, x, dtype=np.float32, casting="safe"), "W111", X)
+    refused(lambda x: np.sqrt(x, casting="no"), "W111", U2)
+    refused(lambda x: np.concatenate([x, x], dtype=np.float32, casting="safe"), "W111", X)
+    refused(lambda x: np.stack([x, x], dtype=int), "W111", X)
+    refused(written(lambda x, out: np.copyto(out, x, casting="safe"), np.float32, 4), "W111", X)
+    same(lambda x: np.add(x, 1, casting="no"), X)
+    same(lambda x: np.hstack([x, x], dtype=np.int64, casting="unsafe"), X)
+
+
+@pytest.mark.parametrize("function", [
+    lambda x, out: np.sum(x, axis=0, out=out), lambda x, out: np.take(x, [0, 1, 1, 2], out=out),
+    lambda x, out: np.median(x, out=out), lambda x, out: np.round(x[0], out=out)])
+def test_results_are_not_repeated_in_out(function: Callable[..., Any]) -> None:
+    """But those of ufuncs are."""
+    refused(written(function, float, X.shape), "W101", X)
+    same(written(lambda x, out: np.add(x[0], 1, out=out), float, X.shape), X)
+
+
+def test_masks_of_reductions_repeat_no_elements() -> None:
+    for function in (np.sum, np.any, np.mean, np.var):
+        refused(lambda x, f=function: f(x[:, :1], where=x > 0), "W101", X)
+    refused(lambda x: np.sum(x[0, 0], where=np.array([True])), "W101", X)
+
+
+def test_numbers_that_integers_cannot_hold() -> None:
+    for number in (np.inf, -np.inf):
+        error = weft.compile(lambda x, n=number: np.max(x, initial=n))
+        with pytest.raises(OverflowError, match="W131"):
+            error(I8)
+    with pytest.raises(OverflowError, match="W131"):
+        weft.compile(written(lambda x, out: np.copyto(out, 300, where=x > 0), np.int8, 4))(X[0])
+    same(lambda x: np.sum(x, initial=10**20), X)
+
+
+NUMBERS: list[Case] = [
+    (lambda x: np.choose(x > 2, (x, 2)), (I8,)), (lambda x: np.union1d(x, 1), (I8,)),
+    (lambda x: np.intersect1d(x, 3), (I8,)),
+    (lambda x: np.concatenate([x, 1, [2]], axis=None), (I8,)),
+    (lambda x: np.concatenate([x, 1.5], axis=None), (F,)),
+    (lambda x: np.setxor1d(x, [1, 2], True), (U2[:3],)),
+    (lambda x: np.add.reduceat(x, []), (X,)), (lambda x: np.power.reduceat(x, [], axis=1), (I8,)),
+]
+
+
+@pytest.mark.parametrize("case", NUMBERS, ids=range(len(NUMBERS)))
+def test_numbers_and_lists_without_items_among_arrays(case: Case) -> None:
+    same(case[0], *case[1])
+
+
+def test_arrays_cannot_be_tiled_less_than_no_time() -> None:
+    """Of nothing, too: where a size is negative, nobody finds facts about it."""
+    refused(lambda x: np.tile(x, -1), "W102", X)
+    refused(lambda x: np.tile(x, (2, -1)), "W102", np.zeros((0, 3)))

@@ -170,13 +170,10 @@ def common_type(*arrays: Any) -> Any:
 
 @numpy(np.copyto)
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
-    if casting != "same_kind":
-        raise error("W113", f"np.copyto with casting={casting!r} is not supported",
-                    hint="convert the values with .astype first")
     extra = len(shape_of(src)) - len(shape_of(dst))
     if extra > 0 and set(shape_of(src)[:extra]) == {1}:  # as in an assignment
         src = reshape(strong(src), shape_of(src)[extra:])
-    store("np.copyto", dst, src, where)
+    store("np.copyto", dst, src, where, casting)
 
 
 def _part(x: Tracer, name: str) -> Tracer:
