@@ -178,3 +178,18 @@ def test_arrays_cannot_be_tiled_less_than_no_time() -> None:
     """Of nothing, too: where a size is negative, nobody finds facts about it."""
     refused(lambda x: np.tile(x, -1), "W102", X)
     refused(lambda x: np.tile(x, (2, -1)), "W102", np.zeros((0, 3)))
+
+
+P = np.polynomial
+POLYNOMIALS: list[Callable[..., Any]] = [
+    lambda x: P.polynomial.polyval(x, [1, 2, 3]), lambda x: P.Polynomial(x[0])(x[1]),
+    lambda x: P.Polynomial([1.0, 2], domain=[0, 4])(x), lambda x: P.chebyshev.chebval(x, x[0]),
+    lambda x: P.polynomial.polyder(x[0], 2), lambda x: P.polynomial.polyint(x[0], k=[1]),
+    lambda x: P.legendre.legval(x, [1, 2, 3]), lambda x: P.polynomial.polyvander(x, 3),
+    lambda x: P.Chebyshev(x[0]).deriv()(x[1]), lambda x: P.legendre.leggauss(3)[0] * x[0, :3]]
+
+
+@pytest.mark.parametrize("function", POLYNOMIALS, ids=range(len(POLYNOMIALS)))
+def test_polynomials_are_traced(function: Callable[..., Any]) -> None:
+    """NumPy's own code for them makes arrays of what it is given, as a user's function does."""
+    same(function, X)

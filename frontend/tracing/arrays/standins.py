@@ -102,7 +102,8 @@ def _for_lists(original: Callable[..., Any]) -> Callable[..., Any]:
 def _is_library(frame: FrameType) -> bool:
     """True for code that is not traced for its own sake."""
     name = frame.f_globals.get("__name__") or ""
-    return is_internal_name(name) or name.startswith("scipy.")
+    return (is_internal_name(name) or name.startswith("scipy.")) and not name.startswith(
+        "numpy.polynomial.")
 
 
 def _of_its_own(made: Any, args: tuple[Any, ...]) -> Any:

@@ -201,7 +201,8 @@ class Tracer(Unknown, ArrayMethods):
 
     def _put(self, index: Any, value: Any) -> Tracer:
         # np.random.shuffle swaps what it takes for items, and these are views.
-        problem = refused_draw() if isinstance(value, Tracer) and value.taken is not None else None
+        swaps = isinstance(value, Tracer) and value.taken is not None and value.taken[0] is self
+        problem = refused_draw() if swaps else None
         if problem is not None:
             raise problem
         return self.overwrite(self.context().api.update(self, index, value, "set"))
