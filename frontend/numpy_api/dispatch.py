@@ -24,6 +24,7 @@ from ..tracing.context.recorder import TraceContext
 from ..tracing.operand import (
     broadcast,
     cast,
+    convertible,
     is_weak,
     kind_of,
     matched,
@@ -252,8 +253,10 @@ class NumpyApi:
         except OutOfRangeError as problem:
             return counted.updated(x, index, value, mode, problem)
 
-    def astype(self, x: Any, dtype: Any) -> Tracer:
+    def astype(self, x: Any, dtype: Any, casting: str = "unsafe") -> Tracer:
         wanted = np.dtype(dtype)
+        if casting != "unsafe":
+            convertible(x, wanted, casting, "astype")
         if wanted.kind in "SUOM":
             raise error("W111", f"traced numbers cannot be converted to {wanted}",
                         types=[x.type], hint="convert the result outside of the traced function")

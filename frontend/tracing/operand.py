@@ -383,13 +383,14 @@ def as_int(x: Any, what: str) -> int:
     raise error("W112", f"{x!r} is not {article} {what}", locs=user_loc(), hint="give an integer")
 
 
-def as_shape(shape: Any) -> tuple[Dim, ...]:
-    """A shape the user gave: one size or a sequence of them."""
+def as_shape(shape: Any, inferred: bool = False) -> tuple[Dim, ...]:
+    """A shape the user gave: one size or a sequence of them; with ``inferred``, -1 may stand for
+    one that follows from the others."""
     many = isinstance(shape, (tuple, list)) or (isinstance(shape, np.ndarray) and shape.ndim)
     found = tuple(map(as_dim, shape)) if many else (as_dim(shape),)
     for dim in found:
-        if isinstance(dim, int) and dim < -1:
-            raise error("W103", f"the size {dim} is negative")
+        if isinstance(dim, int) and dim < (-1 if inferred else 0):
+            raise error("W103", f"the size {dim} is negative", hint="give 0 or more")
     return found
 
 

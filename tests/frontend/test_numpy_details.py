@@ -174,10 +174,42 @@ def test_numbers_and_lists_without_items_among_arrays(case: Case) -> None:
     same(case[0], *case[1])
 
 
-def test_arrays_cannot_be_tiled_less_than_no_time() -> None:
+def test_sizes_are_not_negative() -> None:
     """Of nothing, too: where a size is negative, nobody finds facts about it."""
-    refused(lambda x: np.tile(x, -1), "W102", X)
-    refused(lambda x: np.tile(x, (2, -1)), "W102", np.zeros((0, 3)))
+    refused(lambda x: np.tile(x, -1), "W103", X)
+    refused(lambda x: np.tile(x, (2, -1)), "W103", np.zeros((0, 3)))
+    refused(lambda x: np.broadcast_to(x[0, 0], (-1,)), "W103", X)
+    same(lambda x: (x.reshape(-1), np.reshape(x, (2, -1))), X)
+
+
+MORE: list[Case] = [
+    (lambda x: np.roll(x, 1.5, axis=1), (X,)), (lambda x: np.roll(x, -2.0), (I8,)),
+    (lambda x: x.transpose(None), (X,)), (lambda x: (x > 0).conjugate(), (X,)),
+    (lambda x: x.astype(np.float64, casting="safe"), (F,)),
+]
+
+
+@pytest.mark.parametrize("case", MORE, ids=range(len(MORE)))
+def test_methods_and_shifts(case: Case) -> None:
+    same(case[0], *case[1])
+
+
+def test_the_conjugate_of_real_numbers_is_the_array_itself() -> None:
+    def function(x: Any) -> Any:
+        x = x.copy()
+        y = x.conj()
+        y[0] = 7
+        return x, y
+
+    same(function, X)
+    same(function, X * 1j)
+
+
+def test_what_numpy_refuses_of_methods() -> None:
+    refused(lambda x: x.astype(np.int32, casting="same_kind"), "W111", X)
+    refused(lambda x: x.astype(np.float32, casting="safe"), "W111", X)
+    refused(lambda x: np.tril_indices_from(x[None]), "W102", X)
+
 
 
 P = np.polynomial

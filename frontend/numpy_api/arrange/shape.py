@@ -41,7 +41,7 @@ _I64 = np.dtype(np.int64)
 
 @numpy(np.reshape, samples=("x[3,4], (2, 6)", "x[3,4], -1", "x[2,3,4], (4, -1)"))
 def reshape_(a: Any, shape: Any, order: str = "C", *, copy: Any = None) -> Tracer:
-    x, given = strong(a), as_shape(shape)
+    x, given = strong(a), as_shape(shape, inferred=True)
     if order == "A":
         stored, axes = _as_stored(x)
         order = "F" if axes == (*reversed(range(x.ndim)),) and is_dense(stored) else "C"
@@ -237,7 +237,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
         return reshape(roll(ravel(x), shift, 0), x.type.shape)
     shifts, axes = np.broadcast_arrays(np.asarray(shift), np.asarray(axis))
     by: Dim
-    for by, at in zip(shifts.ravel().tolist(), axes.ravel().tolist(), strict=True):
+    for by, at in zip(map(int, shifts.ravel().tolist()), axes.ravel().tolist(), strict=True):
         at = axis_of(at, x.ndim)
         size = x.type.shape[at]
         by = by % larger(size, 1)
@@ -253,9 +253,6 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
 def tile(A: Any, reps: Any) -> Tracer:
     x = strong(A)
     counts = as_shape(reps)
-    if any(isinstance(n, int) and n < 0 for n in counts):
-        raise error("W102", f"np.tile cannot repeat an array {min(counts)} times", types=[x.type],
-                    hint="give numbers of 0 or more")
     rank = max(x.ndim, len(counts))
     counts = (1,) * (rank - len(counts)) + counts
     own = (1,) * (rank - x.ndim) + x.type.shape

@@ -145,7 +145,7 @@ class ArrayMethods:
 
     def transpose(self, *axes: Any) -> Any:
         """The axes in another order; reversed without arguments."""
-        return np.transpose(self, _dims(axes) or None)  # type: ignore[call-overload]
+        return np.transpose(self, None if axes == (None,) else _dims(axes) or None)  # type: ignore[call-overload]
 
     @property
     def T(self) -> Any:  # noqa: N802

@@ -100,8 +100,8 @@ class Tracer(Unknown, ArrayMethods):
         self.imag[...] = value
 
     def conj(self) -> Any:
-        """The elements with the opposite imaginary parts."""
-        return np.conjugate(self)
+        """The elements with the opposite imaginary parts; real ones are this array itself."""
+        return self if self.dtype.kind in "biuf" else np.conjugate(self)
 
     conjugate = conj
 
@@ -167,7 +167,7 @@ class Tracer(Unknown, ArrayMethods):
         if not copy and self.dtype == np.dtype(dtype) and not self.weak:
             return self
         ctx = self.context()
-        result: Tracer = ctx.apply(ctx.api.astype, (self, dtype))
+        result: Tracer = ctx.apply(ctx.api.astype, (self, dtype, casting))
         result.made = not self.is_scalar
         return result
 
