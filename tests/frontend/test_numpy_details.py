@@ -179,6 +179,7 @@ def test_sizes_are_not_negative() -> None:
     refused(lambda x: np.tile(x, -1), "W103", X)
     refused(lambda x: np.tile(x, (2, -1)), "W103", np.zeros((0, 3)))
     refused(lambda x: np.broadcast_to(x[0, 0], (-1,)), "W103", X)
+    refused(lambda x: np.bincount(x, minlength=-1), "W103", U2)
     same(lambda x: (x.reshape(-1), np.reshape(x, (2, -1))), X)
 
 
@@ -209,6 +210,7 @@ def test_what_numpy_refuses_of_methods() -> None:
     refused(lambda x: x.astype(np.int32, casting="same_kind"), "W111", X)
     refused(lambda x: x.astype(np.float32, casting="safe"), "W111", X)
     refused(lambda x: np.tril_indices_from(x[None]), "W102", X)
+    refused(lambda x: np.select([x > 0, x < 0], [x]), "W102", X)
 
 
 

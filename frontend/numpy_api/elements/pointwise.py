@@ -144,6 +144,10 @@ def round_(a: Any, decimals: int = 0) -> Any:
 
 @numpy(np.select, samples=("[m[4], m[4]], [x[4], 2 * x[4]], -1",))
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    if len(condlist) != len(choicelist):
+        raise error("W102", f"np.select has {len(condlist)} conditions and {len(choicelist)} "
+                            "choices",
+                    hint="give a choice for each condition; default= is for the rest")
     dtype = result_dtype(*choicelist, default)
     shape = common_shape((*condlist, *choicelist, default))
     result = spread(stored(default, dtype) if is_number(default) else default, dtype, shape)
