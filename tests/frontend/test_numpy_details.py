@@ -206,6 +206,17 @@ def test_the_conjugate_of_real_numbers_is_the_array_itself() -> None:
     same(function, X * 1j)
 
 
+@pytest.mark.parametrize("make", [lambda x: x.copy(), lambda x: np.zeros((3, 4))])
+def test_arrays_are_not_resized_in_place(make: Callable[..., Any]) -> None:
+    def function(x: Any) -> Any:
+        y = make(x)
+        y.resize((2, 3))
+        return y * x[0, 0]
+
+    with pytest.raises(Error, match="W113: an array cannot be given another size in place"):
+        weft.compile(function)(X)
+
+
 def test_what_numpy_refuses_of_methods() -> None:
     refused(lambda x: x.astype(np.int32, casting="same_kind"), "W111", X)
     refused(lambda x: x.astype(np.float32, casting="safe"), "W111", X)
