@@ -8,6 +8,7 @@ over a graph, so a chain of any length works.
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -173,7 +174,11 @@ class Builder:
                 wider = op.wider[types[0].dtype.name]
                 raise error("W111", f"{op.name} takes {wider}, not {types[0].dtype}",
                             hint=f"cast to {wider}, and what comes out back again")
-            return op.infer(*types, **attrs)
+            found = op.infer(*types, **attrs)
+            for dim in itertools.chain.from_iterable(type_.shape for type_ in found):
+                if isinstance(dim, int) and dim < 0:
+                    raise error("W103", f"the size {dim} is negative", hint="give 0 or more")
+            return found
         except Error as problem:
             raise error(problem.code, problem.message, locs=problem.locs or self.locs,
                         types=problem.types or types, hint=problem.hint) from None

@@ -24,6 +24,7 @@ from ..tracing.context.recorder import TraceContext
 from ..tracing.operand import (
     broadcast,
     cast,
+    convertible,
     is_weak,
     kind_of,
     matched,
@@ -49,6 +50,12 @@ from .select import counted, grids, masks, runs, sets, take  # noqa: F401
 from .select.chosen import ANYWHERE, ON_SELECTIONS
 from .select.index import getitem
 from .select.update import update
+
+# Functions whose results are repeated where out= is larger, as those of ufuncs are.
+_OF_UFUNCS = frozenset((np.clip, np.fix, np.isposinf, np.isneginf, np.percentile,
+                         np.quantile, np.nanpercentile, np.nanquantile))
+_FOLDS = frozenset(("reduce", "accumulate", "reduceat"))
+_SUMS = frozenset((np.add, np.multiply))  # which widen integers, and take dtype= themselves
 
 
 class NumpyApi:
@@ -83,10 +90,14 @@ class NumpyApi:
         if chosen is not None and method == "__call__":
             return chosen.__array_ufunc__(ufunc, method, *inputs, **options)
         try:
+            if method in _FOLDS and ufunc not in _SUMS and options.get("dtype") is not None:
+                inputs = ufuncs.converted(ufunc, inputs[0], options.pop("dtype")), *inputs[1:]
             if method == "accumulate":
                 (out,) = options.pop("out", None) or (None,)
                 found = scan.accumulate(ufunc, *inputs, **options)
                 return found if out is None else ufuncs.store(f"np.{ufunc.__name__}", out, found)
+            if method == "at" and _is_mask_list(inputs[1]):
+                inputs = inputs[0], np.asarray(inputs[1]), *inputs[2:]
             if method == "at" and len(inputs) == 3 and extreme_at(ufunc, *inputs):
                 return None
             if method == "reduce" and options.keys() <= {"axis", "keepdims"} and (
@@ -160,7 +171,8 @@ class NumpyApi:
         if "dtype" in parameters(body) and isinstance(out, Tracer) and (
                 out.dtype.kind == "c" or getattr(first, "dtype", out.dtype).kind != "c"):
             named.setdefault("dtype", out.dtype)
-        return ufuncs.store(name, out, body(*positional, **named))
+        return ufuncs.store(name, out, body(*positional, **named),
+                            whole=function not in _OF_UFUNCS)
 
     def special(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """A Python function of scipy.special, or a method of a class of NumPy."""
@@ -241,8 +253,10 @@ class NumpyApi:
         except OutOfRangeError as problem:
             return counted.updated(x, index, value, mode, problem)
 
-    def astype(self, x: Any, dtype: Any) -> Tracer:
+    def astype(self, x: Any, dtype: Any, casting: str = "unsafe") -> Tracer:
         wanted = np.dtype(dtype)
+        if casting != "unsafe":
+            convertible(x, wanted, casting, "astype")
         if wanted.kind in "SUOM":
             raise error("W111", f"traced numbers cannot be converted to {wanted}",
                         types=[x.type], hint="convert the result outside of the traced function")
@@ -273,6 +287,11 @@ class NumpyApi:
                 map(differ, new.type.shape, variable.shape)):
             new = matched(new, variable.shape)  # which each step checks
         return ctx.write(op, variable, new)
+
+
+def _is_mask_list(index: Any) -> bool:
+    """True for a mask that is written as a list of Python's truths."""
+    return isinstance(index, list) and bool(index) and all(isinstance(x, bool) for x in index)
 
 
 def _is_basic(item: Any) -> bool:

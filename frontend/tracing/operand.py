@@ -210,6 +210,15 @@ def cast(x: Tracer, dtype: np.dtype[Any] | DType) -> Tracer:
     return current().emit("narrow" if narrows else "cast", x, dtype=wanted)
 
 
+def convertible(x: Any, dtype: Any, casting: Any, name: str) -> None:
+    """Raises DTypeError (W111) where NumPy does not convert an array by the rule ``casting``."""
+    kind = result_dtype(x)
+    if not np.can_cast(kind, dtype, casting):
+        raise error("W111", f"{name} does not convert {kind} to {np.dtype(dtype)} by the rule "
+                            f"{casting!r}", types=[type_of(x)],
+                    hint="convert it with .astype, or give another casting=")
+
+
 def strong(x: Any) -> Tracer:
     """An operand as a tracer that promotes as an array."""
     tracer = to_tracer(x)
@@ -278,15 +287,16 @@ def common_shape(operands: Iterable[Any]) -> tuple[Dim, ...]:
 
 
 def broadcast(x: Tracer, shape: tuple[Dim, ...]) -> Tracer:
-    """x repeated to ``shape``, to which it is known to broadcast."""
+    """x repeated to ``shape``. Raises ShapeError (W101)."""
     if x.type.shape == shape:
         return x
-    x = _with_ones(x, shape)
+    fits = x.ndim <= len(shape)
+    x = _with_ones(x, shape) if fits else x
     own = x.type.shape
     offset = len(shape) - len(own)
-    kept = [axis for axis, dim in enumerate(own)
-            if dim == shape[axis + offset] or (dim != 1 and not differ(dim, shape[axis + offset]))]
-    if any(own[axis] != 1 for axis in range(len(own)) if axis not in kept):
+    kept = [axis for axis, dim in enumerate(own) if fits and (
+        dim == shape[axis + offset] or (dim != 1 and not differ(dim, shape[axis + offset])))]
+    if not fits or any(own[axis] != 1 for axis in range(len(own)) if axis not in kept):
         raise error("W101", f"{x.type} does not broadcast to ({', '.join(map(str, shape))})",
                     hint="a dim must be 1 or stay as it is: reshape, or index with None")
     x = reshape(x, tuple(own[axis] for axis in kept))
@@ -373,13 +383,14 @@ def as_int(x: Any, what: str) -> int:
     raise error("W112", f"{x!r} is not {article} {what}", locs=user_loc(), hint="give an integer")
 
 
-def as_shape(shape: Any) -> tuple[Dim, ...]:
-    """A shape the user gave: one size or a sequence of them."""
+def as_shape(shape: Any, inferred: bool = False) -> tuple[Dim, ...]:
+    """A shape the user gave: one size or a sequence of them; with ``inferred``, -1 may stand for
+    one that follows from the others."""
     many = isinstance(shape, (tuple, list)) or (isinstance(shape, np.ndarray) and shape.ndim)
     found = tuple(map(as_dim, shape)) if many else (as_dim(shape),)
     for dim in found:
-        if isinstance(dim, int) and dim < -1:
-            raise error("W103", f"the size {dim} is negative")
+        if isinstance(dim, int) and dim < (-1 if inferred else 0):
+            raise error("W103", f"the size {dim} is negative", hint="give 0 or more")
     return found
 
 

@@ -78,8 +78,10 @@ def at(ufunc: np.ufunc, array: Any, index: Any, *values: Any) -> None:
                     hint="loop over the places")
     given = tuple(strong(value) for value in values)
     if is_mask(index):  # which names each element once
-        new: Any = cast(apply(ufunc, (x, *given)), x.dtype)
-        x.overwrite(update(x, index, selected(new, index), "set"))
+        each = any(value.ndim > x.ndim - index.ndim for value in given)  # a value for each
+        new: Any = ufunc(selected(x, index), *given) if each else selected(
+            apply(ufunc, (x, *given)), index)
+        x.overwrite(update(x, index, new.astype(x.dtype), "set"))
         return
     shape = x.type.shape
     numbers = reshape(current().emit("iota", axis=0, dtype=I64, shape=(product(shape),)), shape)

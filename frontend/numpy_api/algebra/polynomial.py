@@ -16,6 +16,7 @@ from ...tracing.operand import (
     as_int,
     broadcast,
     cast,
+    contains_tracer,
     required,
     strong,
     to_tracer,
@@ -161,7 +162,7 @@ def polymul(a1: Any, a2: Any) -> Any:
 
 def _leading(a: Any, name: str) -> Any:
     """Coefficients from the first that is not 0 on, of which NumPy's result has as many."""
-    if not isinstance(a, Tracer):
+    if not contains_tracer(a):
         known = np.atleast_1d(a)
         return np.trim_zeros(known, "f") if np.any(known) else known[:1] * 0
     x: Any = atleast(1)(a)
@@ -192,7 +193,7 @@ def polyint(p: Any, m: Any = 1, k: Any = None) -> Any:
         raise error("W112", "the order of an integral must not be negative")
     constants: Any = np.zeros(order)
     if k is not None:
-        constants = k if isinstance(k, Tracer) else np.atleast_1d(k)
+        constants = to_tracer(k) if contains_tracer(k) else np.atleast_1d(k)
     if np.size(constants) == 1 and order > 1:
         constants = atleast(1)(constants)[0] * np.ones(order)
     for at in range(order):

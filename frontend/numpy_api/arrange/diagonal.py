@@ -125,15 +125,22 @@ def diag_indices_from(arr: Any) -> Any:
         x.shape[0], int) else (np.arange(x.shape[0], like=x),) * x.ndim
 
 
+def _two_dims(arr: Any, name: str) -> Tracer:
+    x = strong(arr)
+    if x.ndim != 2:
+        raise error("W102", f"{name} takes a matrix", types=[x.type], hint="give one of x[k]")
+    return x
+
+
 @numpy(np.tril_indices_from, samples=("x[3,4]", "x[3,3], 1"))
 def tril_indices_from(arr: Any, k: int = 0) -> Any:
-    x = _matrix_of(arr, "np.tril_indices_from")
+    x = _two_dims(arr, "np.tril_indices_from")
     return _places(x, k, np.tril_indices)
 
 
 @numpy(np.triu_indices_from, samples=("x[3,4]",))
 def triu_indices_from(arr: Any, k: int = 0) -> Any:
-    x = _matrix_of(arr, "np.triu_indices_from")
+    x = _two_dims(arr, "np.triu_indices_from")
     return _places(x, k, np.triu_indices)
 
 

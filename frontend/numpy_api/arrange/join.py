@@ -23,6 +23,7 @@ from ...tracing.operand import (
     axis_of,
     broadcast,
     cast,
+    convertible,
     is_number,
     matched,
     required,
@@ -47,7 +48,9 @@ def concatenate(
     arrays: Sequence[Any], axis: Any = 0, *, dtype: Any = None, casting: Any = None
 ) -> Tracer:
     arrays = list(arrays)
-    kind = np.dtype(dtype) if dtype is not None else array_dtype(*arrays)
+    if axis is None and dtype is None:  # which takes numbers, and Python's are weak here
+        dtype = result_dtype(*(x if is_number(x) else to_tracer(x) for x in arrays))
+    kind = _kind_of_all(arrays, dtype, casting)
     parts = [to_tracer(x, kind) for x in arrays]
     if axis is None:
         parts, axis = [ravel(x) for x in parts], 0
@@ -65,6 +68,14 @@ def concatenate(
     parts = [matched(part, tuple(dim if at == axis else shape[at]
                                  for at, dim in enumerate(part.type.shape))) for part in parts]
     return current().emit("concatenate", *parts, axis=axis)
+
+
+def _kind_of_all(arrays: Sequence[Any], dtype: Any, casting: Any) -> np.dtype[Any]:
+    """The dtype that arrays are joined in. Raises DTypeError (W111)."""
+    kind = np.dtype(dtype) if dtype is not None else array_dtype(*arrays)
+    for x in arrays if dtype is not None or casting is not None else ():
+        convertible(x, kind, casting or "same_kind", "a function that joins arrays")
+    return kind
 
 
 def _agreed(shapes: Sequence[tuple[Dim, ...]]) -> tuple[Dim, ...]:
@@ -85,7 +96,7 @@ def stack(
                     hint="broadcast them first, or use np.concatenate")
     place, common = axis_of(axis, len(shapes[0]) + 1), _agreed(shapes)
     shape = (*common[:place], 1, *common[place:])
-    kind = np.dtype(dtype) if dtype is not None else array_dtype(*arrays)
+    kind = _kind_of_all(arrays, dtype, casting)
     parts = [reshape(matched(to_tracer(x, kind), common), shape) for x in arrays]
     return current().emit("concatenate", *parts, axis=place)
 
@@ -93,12 +104,13 @@ def stack(
 @numpy(np.hstack, samples=("[x[2,3], x[2,1]]", "[x[3], x[2]]"))
 def hstack(tup: Sequence[Any], *, dtype: Any = None, casting: Any = None) -> Tracer:
     arrays = [atleast(1)(x) for x in tup]
-    return concatenate(arrays, 0 if arrays[0].ndim == 1 else 1, dtype=dtype)
+    return concatenate(arrays, 0 if arrays[0].ndim == 1 else 1, dtype=dtype,
+                       casting=casting)
 
 
 @numpy(np.vstack, samples=("[x[3], x[2,3]]",))
 def vstack(tup: Sequence[Any], *, dtype: Any = None, casting: Any = None) -> Tracer:
-    return concatenate([atleast(2)(x) for x in tup], 0, dtype=dtype)
+    return concatenate([atleast(2)(x) for x in tup], 0, dtype=dtype, casting=casting)
 
 
 @numpy(np.split, samples=("x[6,2], 3", "x[6], [2, 5]"))

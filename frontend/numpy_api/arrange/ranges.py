@@ -96,7 +96,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
                                      for at in range(rank)))
             for x, place in zip(xi, places, strict=True)]
     grids: Any = rows if sparse else np.broadcast_arrays(*rows)
-    return tuple(fresh(grid) for grid in grids) if copy else tuple(grids)
+    return tuple(fresh(grid) for grid in grids) if copy else grids
 
 
 @numpy(np.vander, samples=("x[4]", "x[3], 2", "x[3], 4, increasing=True", "i[3]", "x[3], 0"))

@@ -43,7 +43,7 @@ _I64 = np.dtype(np.int64)
 
 @numpy(np.reshape, samples=("x[3,4], (2, 6)", "x[3,4], -1", "x[2,3,4], (4, -1)"))
 def reshape_(a: Any, shape: Any, order: str = "C", *, copy: Any = None) -> Tracer:
-    x, given = strong(a), as_shape(shape)
+    x, given = strong(a), as_shape(shape, inferred=True)
     if order == "A":
         stored, axes = _as_stored(x)
         order = "F" if axes == (*reversed(range(x.ndim)),) and is_dense(stored) else "C"
@@ -242,7 +242,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
         return _rolled(x, given, np.ravel(axis).tolist())
     shifts, axes = np.broadcast_arrays(np.asarray(shift), np.asarray(axis))
     by: Dim
-    for by, at in zip(shifts.ravel().tolist(), axes.ravel().tolist(), strict=True):
+    for by, at in zip(map(int, shifts.ravel().tolist()), axes.ravel().tolist(), strict=True):
         at = axis_of(at, x.ndim)
         size = x.type.shape[at]
         by = by % larger(size, 1)

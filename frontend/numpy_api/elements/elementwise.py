@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
+from ....ir.indices.dims import differ
 from ....ir.indices.index import Dim
 from ....ir.ops.op import OpDef
 from ....ir.ops.table import OPS
@@ -191,23 +192,24 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
     """``ufunc(*inputs)`` or one of its methods. Raises UnsupportedError (W113) for what is not
     supported, TracerError (W203) when the result should go into a plain array."""
     name = f"np.{ufunc.__name__}"
-    options = {key: value for key, value in options.items() if key not in ("subok", "order") and (
-        key, value) != ("casting", "same_kind")}
+    options = {key: value for key, value in options.items() if key not in ("subok", "order")}
+    casting = options.pop("casting", "same_kind")
     out = [array for array in options.pop("out", None) or () if array is not None]
     if out:
-        return _into(name, out, lambda: call(ufunc, method, inputs, options),
-                     options.pop("where", True))
+        return _into(name, out, lambda: call(ufunc, method, inputs, {
+            **options, "casting": casting}), options.pop("where", True), casting)
     dtype = options.pop("dtype", None)
     options = {key: value for key, value in options.items()
                if value is not np._NoValue and not (key == "where" and value is True)}
     if method == "__call__" and not options:
-        return apply(ufunc, inputs, None if dtype is None else np.dtype(dtype))
+        return apply(ufunc, inputs, None if dtype is None else np.dtype(dtype), casting)
     if method == "__call__" and ufunc.signature and options.keys() <= {"axis", "axes", "keepdims"}:
         return along(ufunc, inputs, dtype, **options)
-    if method == "outer" and not options and len(inputs) == 2:
-        left = to_tracer(inputs[0])
-        ones = (1,) * len(shape_of(inputs[1]))
-        return apply(ufunc, (reshape(left, left.type.shape + ones), inputs[1]))
+    if method == "outer" and len(inputs) == 2:  # of arrays: a Python number is one of 64 bits
+        left, right = map(strong, inputs)
+        left = reshape(left, left.type.shape + (1,) * right.ndim)
+        return call(ufunc, "__call__", (left, right), {
+            "dtype": dtype, "casting": casting, **options})
     if method == "reduce":
         function = REDUCTIONS.get(ufunc)
         if function is not None:
@@ -238,6 +240,18 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
                      if "where" in options else "use other NumPy functions")
 
 
+def converted(ufunc: np.ufunc, array: Any, dtype: Any) -> Any:
+    """What ``ufunc.reduce(array, dtype=dtype)`` and its kin compute with: the array in that dtype.
+
+    Raises DTypeError (W111) where the ufunc does not give it of two operands of it."""
+    wanted = np.dtype(dtype)
+    array = array if isinstance(array, Selection) else strong(array)
+    if resolve(ufunc, (np.empty(0, wanted),) * 2)[-1] != wanted:
+        raise error("W111", f"np.{ufunc.__name__} of {wanted} is not {wanted}",
+                    types=[type_of(array)], hint="leave dtype= out, or give another one")
+    return array.astype(wanted)
+
+
 def _adds_at_once(array: Any, index: Any, value: Any) -> bool:
     """Whether values may be added up before the sum is added to an element. Others are added one
     by one: NumPy rounds each sum to the dtype of the array, which loses what follows the point."""
@@ -264,7 +278,8 @@ def _add_at(ufunc: np.ufunc, array: Any, index: Any, value: Any) -> None:
 
 
 def _into(
-    name: str, out: list[Any], compute: Callable[[], Any], where: Any = True
+    name: str, out: list[Any], compute: Callable[[], Any], where: Any = True,
+    casting: Any = "same_kind",
 ) -> Any:
     """Put what ``compute`` gives into the arrays of ``out=``, where the mask holds.
 
@@ -273,7 +288,7 @@ def _into(
     results = compute()
     parts = results if isinstance(results, tuple) else (results,)
     for array, part in zip(out, parts, strict=True):
-        store(name, array, part, where)
+        store(name, array, part, where, casting)
     return tuple(out) if isinstance(results, tuple) else out[0]
 
 
@@ -288,17 +303,27 @@ def writable(name: str, array: Any, part: Any) -> Any:
     return array
 
 
-def store(name: str, array: Any, part: Any, where: Any = True) -> Any:
-    """Write ``part`` into the traced ``array``, as ``out=`` and np.copyto do."""
+def store(
+    name: str, array: Any, part: Any, where: Any = True, casting: Any = "same_kind",
+    whole: bool = False,
+) -> Any:
+    """Write ``part`` into the traced ``array``, as ``out=`` and np.copyto do; with ``whole``, where
+    it has that shape without repeating elements. Raises ShapeError (W101) and DTypeError (W111)."""
     array = writable(name, array, part)
     kind = kind_of(part)
     kind = kind if isinstance(kind, np.dtype) else result_dtype(part, array)
-    if not keeps_kind(kind, array.dtype):
+    if not (keeps_kind(kind, array.dtype) if casting == "same_kind" else np.can_cast(
+            kind, array.dtype, casting)):
         raise error("W111", f"the result of {name} does not fit into {array.dtype}",
                     types=[type_of(part), array.type], hint="convert it: v.astype(x.dtype)")
+    if type(part) is int:
+        part = constant(part, array.dtype)
     if where is not True:
         part = np.where(where, part, array)
-    if shape_of(part) != array.type.shape and common_shape((part, array)) != array.type.shape:
+    if shape_of(part) != array.type.shape and (
+            (whole and len(shape_of(part)) != array.ndim)
+            or common_shape((part, array)) != array.type.shape
+            or (whole and any(map(differ, shape_of(part), array.type.shape)))):
         raise error("W101", f"the result of {name} does not fit into out=",
                     types=[type_of(part), array.type], hint="leave out= away")
     return array.overwrite(current().api.update(array, ..., part, "set"))
@@ -315,13 +340,17 @@ def name_of(ufunc: np.ufunc) -> str:
     return f"np.{name}" if getattr(np, name, None) is ufunc else name
 
 
-def apply(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any] | None = None) -> Any:
-    """``ufunc(*inputs, dtype=dtype)``."""
+def apply(
+    ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any] | None = None,
+    casting: Any = "same_kind",
+) -> Any:
+    """``ufunc(*inputs, dtype=dtype, casting=casting)``."""
     if ufunc is np.divmod:
-        return apply(np.floor_divide, inputs, dtype), apply(np.remainder, inputs, dtype)
+        return tuple(apply(part, inputs, dtype, casting) for part in (
+            np.floor_divide, np.remainder))
     pair = PAIRS.get(ufunc) or special.PAIRS.get(ufunc.__name__)
     if pair is not None:
-        kind, *kinds = resolve(ufunc, inputs, dtype)
+        kind, *kinds = resolve(ufunc, inputs, dtype, casting)
         parts = pair(to_tracer(_single(inputs[0], kind), _F32 if as_dtype(kind).is_half else kind))
         return tuple(cast(part, wanted) for part, wanted in zip(parts, kinds, strict=True))
     row, body = ROWS.get(ufunc), BODIES.get(ufunc)
@@ -331,7 +360,7 @@ def apply(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any] | None 
         raise error("W113", f"{name_of(ufunc)} is not supported yet in traced code",
                     types=[type_of(x) for x in inputs],
                     hint="write it with other NumPy functions, or call it outside the function")
-    *wanted, result = resolve(ufunc, inputs, dtype)
+    *wanted, result = resolve(ufunc, inputs, dtype, casting)
     if ufunc in GUFUNCS:
         return GUFUNCS[ufunc](inputs, wanted, result)
     several = ufunc is np.power or (body is not None and ufunc not in _ONE)
@@ -381,14 +410,15 @@ def _emit_row(ufunc: np.ufunc, row: OpDef | None, operands: list[Tracer]) -> Tra
 
 
 def resolve(
-    ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any] | None = None
+    ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any] | None = None,
+    casting: Any = "same_kind",
 ) -> tuple[np.dtype[Any], ...]:
     """The dtypes that NumPy computes a ufunc in: of the operands, then of the result.
 
     Raises DTypeError (W111) where NumPy raises TypeError.
     """
     try:
-        return _resolved(ufunc, tuple(map(kind_of, inputs)), dtype)
+        return _resolved(ufunc, tuple(map(kind_of, inputs)), dtype, casting)
     except TypeError as problem:
         # NumPy's advice on booleans is worth passing on.
         hint = "use ^ or np.logical_xor, or convert with .astype" if "boolean" in str(
@@ -399,15 +429,20 @@ def resolve(
 
 @functools.lru_cache(1024)
 def _resolved(
-    ufunc: np.ufunc, kinds: tuple[Kind, ...], dtype: np.dtype[Any] | None
+    ufunc: np.ufunc, kinds: tuple[Kind, ...], dtype: np.dtype[Any] | None, casting: Any
 ) -> tuple[np.dtype[Any], ...]:
-    options: Any = {} if dtype is None else {
-        "signature": (*[None] * ufunc.nin, *[dtype] * ufunc.nout)}
+    # Of operands that the rule does not convert NumPy's own check ends the process: it is ours.
+    options: Any = {} if casting == "same_kind" else {"casting": "unsafe"}
+    if dtype is not None:
+        options["signature"] = (*[None] * ufunc.nin, *[dtype] * ufunc.nout)
     results = (None,) * ufunc.nout
     found: tuple[np.dtype[Any], ...] = ufunc.resolve_dtypes((*kinds, *results), **options)
     if found[0].kind == "O":  # NumPy compares a Python int that fits no dtype by itself
         kinds = tuple(np.dtype(np.int64) if kind is int else kind for kind in kinds)
         found = ufunc.resolve_dtypes((*kinds, *results), **options)
+    arrays = [pair for pair in zip(kinds, found, strict=False) if isinstance(pair[0], np.dtype)]
+    if casting != "same_kind" and not all(np.can_cast(*pair, casting) for pair in arrays):
+        raise TypeError(f"operands are not converted by the rule {casting!r}")
     return found
 
 

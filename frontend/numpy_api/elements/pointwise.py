@@ -144,6 +144,10 @@ def round_(a: Any, decimals: int = 0) -> Any:
 
 @numpy(np.select, samples=("[m[4], m[4]], [x[4], 2 * x[4]], -1",))
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    if len(condlist) != len(choicelist):
+        raise error("W102", f"np.select has {len(condlist)} conditions and {len(choicelist)} "
+                            "choices",
+                    hint="give a choice for each condition; default= is for the rest")
     dtype = result_dtype(*choicelist, default)
     shape = common_shape((*condlist, *choicelist, default))
     result = spread(stored(default, dtype) if is_number(default) else default, dtype, shape)
@@ -170,13 +174,10 @@ def common_type(*arrays: Any) -> Any:
 
 @numpy(np.copyto)
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
-    if casting != "same_kind":
-        raise error("W113", f"np.copyto with casting={casting!r} is not supported",
-                    hint="convert the values with .astype first")
     extra = len(shape_of(src)) - len(shape_of(dst))
     if extra > 0 and set(shape_of(src)[:extra]) == {1}:  # as in an assignment
         src = reshape(strong(src), shape_of(src)[extra:])
-    store("np.copyto", dst, src, where)
+    store("np.copyto", dst, src, where, casting)
 
 
 def _part(x: Tracer, name: str) -> Tracer:

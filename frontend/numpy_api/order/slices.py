@@ -32,7 +32,9 @@ def reduced_at(ufunc: np.ufunc, x: Any, indices: Any, axis: Any, dtype: Any) -> 
         raise error("W122", f"the places of np.{ufunc.__name__}.reduceat are out of range for an "
                             f"axis of size {size}", types=[rows.type])
     more = {} if dtype is None else {"dtype": dtype}
-    kind = ufunc.reduce(rows[:1], axis=0, **more).dtype
+    kind = ufunc.reduceat(np.ones(1, rows.dtype), [0], **more).dtype
+    if not starts:
+        return moveaxis(cast(rows[:0], kind), 0, axis)
     # One element stays what it is: np.hypot.reduceat([-1], [0]) is -1.
     parts = [ufunc.reduce(rows[start:stop], axis=0, **more) if start + 1 < stop else
              cast(rows[start], kind) for start, stop in zip(starts, [*starts[1:], size],

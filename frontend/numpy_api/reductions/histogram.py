@@ -16,6 +16,7 @@ from ...tracing.operand import (
     as_int,
     broadcast,
     cast,
+    contains_tracer,
     is_number,
     matched,
     real_cast,
@@ -45,6 +46,7 @@ def counted(places: Any, weights: Any, bins: Dim) -> Tracer:
 def bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Tracer:
     bins: Dim = as_int(minlength, "minlength")
     numbers = strong(x)
+    x = numbers if contains_tracer(x) else x
     if not isinstance(x, Tracer):
         bins = max(int(minlength), int(np.max(x, initial=-1)) + 1)
     elif bins == 0 and x.ndim == 1 and x.dtype.kind in "iub":

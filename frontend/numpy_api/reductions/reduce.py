@@ -62,7 +62,7 @@ def _reduced(
         raise error("W102", f"the {op} of no elements has no value, and where= may choose none",
                     types=[x.type], hint="give initial=, which counts as one element more")
     if initial is not None:
-        initial = cast(to_tracer(initial), x.dtype)
+        initial = to_tracer(_storable(initial, x.dtype), x.dtype)
         if op not in _NEUTRAL:
             x = _with_one_more(_chosen(x, where, initial), axes, initial)
     nothing = any(x.type.shape[at] == 0 for at in axes)
@@ -97,8 +97,19 @@ _MERGES: Mapping[str, np.ufunc] = MappingProxyType({
 
 
 def _chosen(x: Tracer, where: Any, other: Any) -> Any:
-    """x where the mask holds, else ``other``."""
-    return x if where is True else np.where(where, x, other)
+    """x where the mask holds, else ``other``. A mask repeats no elements of x (W101)."""
+    if where is True:
+        return x
+    return np.where(broadcast(strong(where), x.type.shape), x, other)
+
+
+def _storable(number: Any, dtype: np.dtype[Any]) -> Any:
+    """A number that counts as one element more. Raises RangeError (W131) for infinities and NaN of
+    Python's among integers."""
+    if type(number) is float and dtype.kind in "iu" and not np.isfinite(number):
+        raise error("W131", f"Python float {number} out of bounds for {dtype}",
+                    hint=f"give the least or the largest number: np.iinfo(np.{dtype}).min")
+    return number
 
 
 def _kept(x: Tracer, axes: tuple[int, ...]) -> tuple[Dim, ...]:

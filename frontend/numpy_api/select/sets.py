@@ -96,13 +96,13 @@ def unique_all(x: Any) -> Any:
 
 @numpy(np.union1d)
 def union1d(ar1: Any, ar2: Any) -> Any:
-    return unique(np.concatenate([ravel(ar1), ravel(ar2)]))
+    return unique(np.concatenate([ar1, ar2], axis=None))
 
 
 @numpy(np.intersect1d)
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False,
                 return_indices: bool = False) -> Any:
-    x = cast(strong(ar1), result_dtype(ar1, ar2))
+    x = cast(strong(ar1), result_dtype(strong(ar1), strong(ar2)))
     if not return_indices:
         return _apart(x, ar2, True)
     flat, others = ravel(x), ravel(cast(strong(ar2), x.dtype))
@@ -121,7 +121,7 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Selection:
     parts = [ravel(x) if assume_unique else unique(x) for x in (ar1, ar2)]
     both: Any = np.concatenate(parts) if assume_unique else joined(parts)
     if not isinstance(both, Selection):
-        both = chosen(both, np.ones(both.shape, bool, like=both))
+        both = Selection(both, strong(np.ones(both.shape, bool, like=both)), current().builder.locs)
     found: Any = np.sort(both)
     place, last = counted(found.array), np.sum(found.mask) - 1
     differs = found.array != np.roll(found.array, 1)

@@ -113,7 +113,7 @@ def inside(indices: Any, size: Dim, mode: str, name: str) -> Any:
     "i[4] - 1, x[2,4], mode='wrap'"))
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     """Of arrays, the one that an index names, element by element."""
-    parts = [strong(x) for x in choices]
+    parts = list(choices)
     shape, dtype = common_shape((a, *parts)), result_dtype(*parts)
     stacked: Any = np.stack([spread(x, dtype, shape) for x in parts])
     places = inside(broadcast(strong(a), shape), len(parts), mode, "np.choose")

@@ -159,6 +159,8 @@ class Buffer(np.ndarray[Any, Any]):
         """Set every element to one value."""
         self[...] = value
 
+    resize = ArrayMethods.resize
+
     @property
     def flat(self) -> Any:
         """The elements in a row; what is written there is written to the array."""

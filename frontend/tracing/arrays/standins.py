@@ -42,14 +42,26 @@ LISTED = ("sum", "prod", "max", "min", "amax", "amin", "mean", "median", "averag
     "percentile", "quantile", "dot", "outer", "inner", "transpose", "ravel", "reshape", "shape",
     "nansum", "nanmean", "nanmax", "nanmin", "count_nonzero", "trapezoid", "cross", "kron", "vdot",
     "interp", "polyval", "round", "clip", "flip", "append", "isclose", "allclose",
-    "array_equal", "searchsorted", "squeeze", "cov", "corrcoef", "convolve", "correlate")
+    "array_equal", "searchsorted", "squeeze", "cov", "corrcoef", "convolve", "correlate",
+    "where", "nonzero", "flatnonzero", "argwhere", "partition", "argpartition", "lexsort", "unique",
+    "isin", "union1d", "intersect1d", "setdiff1d", "bincount", "digitize", "histogram", "nanprod",
+    "nanvar", "nanstd", "nanmedian", "nanquantile", "nanpercentile", "nanargmax", "nanargmin",
+    "nancumsum", "nancumprod", "cumulative_sum", "cumulative_prod", "gradient", "ediff1d", "unwrap",
+    "tensordot", "einsum", "trace", "diagonal", "tril", "triu", "pad", "resize", "insert", "delete",
+    "array_split", "expand_dims", "broadcast_to", "atleast_1d", "atleast_2d", "atleast_3d",
+    "moveaxis", "swapaxes", "fliplr", "flipud", "rot90", "matrix_transpose", "size", "ndim",
+    "nan_to_num", "real", "imag", "angle", "apply_along_axis", "polyfit", "polyder", "polyint",
+    "polyadd", "polysub", "polymul")
 # Of what these are given NumPy does not ask to dispatch: indices, shifts, and what it takes for a
 # list.
 _UNASKED = ("take", "poly", "roots", "roll")
-_LINEAR = ("norm", "det", "inv", "solve", "eigh", "eigvals")
+_LINEAR = ("norm", "det", "slogdet", "inv", "pinv", "solve", "lstsq", "cholesky", "qr", "svd",
+    "svdvals", "eig", "eigh", "eigvals", "eigvalsh", "matrix_power", "matrix_rank", "cond")
+_FOURIER = ("fft", "ifft", "rfft", "irfft", "fft2", "ifft2", "fftn", "ifftn", "fftshift",
+    "ifftshift")
 _MODULES: Mapping[str, ModuleType] = MappingProxyType({
     **dict.fromkeys((*NAMES, *LISTED, *_UNASKED), np), "fftfreq": np.fft, "rfftfreq": np.fft,
-    **dict.fromkeys(_LINEAR, np.linalg)})
+    **dict.fromkeys(_LINEAR, np.linalg), **dict.fromkeys(_FOURIER, np.fft)})
 
 # What memory held before would be a part of the program.
 _DETERMINED: Mapping[Any, Any] = MappingProxyType({
@@ -104,7 +116,8 @@ def _for_lists(original: Callable[..., Any]) -> Callable[..., Any]:
 def _is_library(frame: FrameType) -> bool:
     """True for code that is not traced for its own sake."""
     name = frame.f_globals.get("__name__") or ""
-    return is_internal_name(name) or name.startswith("scipy.")
+    return (is_internal_name(name) or name.startswith("scipy.")) and not name.startswith(
+        "numpy.polynomial.")
 
 
 def _of_its_own(made: Any, args: tuple[Any, ...]) -> Any:
@@ -117,7 +130,7 @@ def _of_its_own(made: Any, args: tuple[Any, ...]) -> Any:
 _ORIGINALS = MappingProxyType({name: getattr(home, name) for name, home in _MODULES.items()})
 _STAND_INS = MappingProxyType({
     name: _of_items(function) if name == "fromiter" else
-    _for_lists(function) if name in (*LISTED, *_UNASKED, *_LINEAR) else
+    _for_lists(function) if name in (*LISTED, *_UNASKED, *_LINEAR, *_FOURIER) else
     recording(function, _is_library)
     for name, function in _ORIGINALS.items()})
 # The same for weft.numpy: whoever calls these means them.

@@ -143,9 +143,16 @@ class ArrayMethods:
         """The same elements in another shape; one dim may be -1."""
         return np.reshape(self, _dims(shape), **options)  # type: ignore[call-overload]
 
+    def resize(self, *shape: Any, refcheck: bool = True) -> None:
+        """Refused (W113): a traced array has one size."""
+        raise error("W113", "an array cannot be given another size in place in traced code",
+                    locs=user_loc(), hint="make another one: y = np.zeros(shape) and what is "
+                                          "written into it, or np.resize(x, shape), which repeats "
+                                          "the elements")
+
     def transpose(self, *axes: Any) -> Any:
         """The axes in another order; reversed without arguments."""
-        return np.transpose(self, _dims(axes) or None)  # type: ignore[call-overload]
+        return np.transpose(self, None if axes == (None,) else _dims(axes) or None)  # type: ignore[call-overload]
 
     @property
     def T(self) -> Any:  # noqa: N802

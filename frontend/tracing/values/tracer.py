@@ -26,6 +26,7 @@ from ...numpy_api.select.at import At
 from ..arrays import views
 from ..context.scope import Recording
 from ..source import user_loc
+from .drawn import refused_draw
 from .methods import ArrayMethods
 from .shown import Length, shown_class
 from .texts import place
@@ -99,8 +100,8 @@ class Tracer(Unknown, ArrayMethods):
         self.imag[...] = value
 
     def conj(self) -> Any:
-        """The elements with the opposite imaginary parts."""
-        return np.conjugate(self)
+        """The elements with the opposite imaginary parts; real ones are this array itself."""
+        return self if self.dtype.kind in "biuf" else np.conjugate(self)
 
     conjugate = conj
 
@@ -166,7 +167,7 @@ class Tracer(Unknown, ArrayMethods):
         if not copy and self.dtype == np.dtype(dtype) and not self.weak:
             return self
         ctx = self.context()
-        result: Tracer = ctx.apply(ctx.api.astype, (self, dtype))
+        result: Tracer = ctx.apply(ctx.api.astype, (self, dtype, casting))
         result.made = not self.is_scalar
         return result
 
@@ -199,6 +200,11 @@ class Tracer(Unknown, ArrayMethods):
         ctx.apply(self._put, (index, value))
 
     def _put(self, index: Any, value: Any) -> Tracer:
+        # np.random.shuffle swaps what it takes for items, and these are views.
+        swaps = isinstance(value, Tracer) and value.taken is not None and value.taken[0] is self
+        problem = refused_draw() if swaps else None
+        if problem is not None:
+            raise problem
         return self.overwrite(self.context().api.update(self, index, value, "set"))
 
     def overwrite(self, new: Tracer) -> Tracer:
