@@ -21,9 +21,10 @@ from typing import Any, Generic, Literal, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
-from ...ir.diagnose import Error, FailedAssertionError, ShapeError, error
+from ...ir.diagnose import Error, FailedAssertionError, OutOfRangeError, ShapeError, error
 from .. import tree
 from ..numpy_api.host import Warned
+from ..rewriting.regions.room import FIRST, MOST, TIMES, is_full, room_for, roomy
 from ..rewriting.retrace import trace_as_written
 from ..tracing.arrays.variable import Variable
 from ..tracing.boundary import boundary, leave
@@ -86,6 +87,7 @@ class Function(Generic[P, R]):
         self.options, self._signature = options, signature.of_calls()
         self._on_recompile, self._disable, self._progress = on_recompile, disable, progress
         self.fixed: Mapping[str, str] = {}  # arguments that became static, and why
+        self._room = FIRST  # items, of lists of which nobody knows how long they become
         self._warned: Warned | None = set() if options.on_unsupported == "host" else None
         self._made: dict[Any, Specialisation] = {}
         self._aliases: dict[Any, Specialisation] = {}
@@ -111,9 +113,34 @@ class Function(Generic[P, R]):
             if own is None:
                 raise
             raise own from problem
+        except OutOfRangeError as problem:
+            leave(problem)
+            if not (is_full(problem) and self._more_room()):
+                raise
         except BaseException as problem:
             leave(problem)
             raise
+        return self(*args, **kwargs)
+
+    def _more_room(self) -> bool:
+        """Have programs made anew whose lists are too short; False if they may not be longer."""
+        with self._lock:
+            if all(made.traced.room != self._room for made in self._made.values()):
+                return True  # another thread was first
+            if self._room * TIMES > MOST:
+                return False
+            self._room *= TIMES
+            for made in self._made.values():
+                if self._outdated(made):
+                    self._forget(made)
+            return True
+
+    def _outdated(self, made: Specialisation) -> str | None:
+        """Why a specialisation is to be made again, if it is."""
+        if 0 < made.traced.room < self._room:
+            return f"a list has become longer than {made.traced.room} items"
+        other = rebound(made.traced.names)
+        return None if other is None else f"the array '{other}' is another"
 
     def _raised(self, problem: FailedAssertionError) -> BaseException | None:
         """The exception of the function's own for which a check stands that has failed."""
@@ -218,7 +245,7 @@ class Function(Generic[P, R]):
     def _look_up(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         leaves, structure = self._signature.flatten(args, kwargs)
         found = self._aliases.get((structure, tuple(map(_kind_of, leaves))))
-        if found is None or rebound(found.traced.names) is not None:
+        if found is None or self._outdated(found):
             graph = context_for(leaves)
             if graph is not None:  # arguments of a graph that is not being built just now
                 with graph.activate():
@@ -301,16 +328,15 @@ class Function(Generic[P, R]):
         types = tuple(signature.types(leaves, names))
         key = structure, types, tuple(id(leaf) for leaf in leaves if isinstance(leaf, Variable))
         found = self._made.get(key)
-        if found is not None and rebound(found.traced.names) is None:
+        if found is not None and not self._outdated(found):
             return found, leaves, structure  # it does not wait for others to be made
         with self._lock:
             found = self._made.get(key)
-            other = None if found is None else rebound(found.traced.names)
-            if found is not None and other is None:
+            old = None if found is None else self._outdated(found)
+            if found is not None and old is None:
                 return found, leaves, structure
             start = time.perf_counter()
-            change = difference(self._made.values(), names, types) if found is None else (
-                f"the array '{other}' is another")
+            change = old or difference(self._made.values(), names, types)
             if self._made and self._on_recompile == "error":
                 raise error("W405", f"{self.__name__} would be compiled again: {change}",
                             locs=user_loc(),
@@ -321,10 +347,11 @@ class Function(Generic[P, R]):
                 stages, sources = stages_of(traced, self.options)
                 program = make_step(stages, sources, traced.variables)
             spent = 1e3 * (time.perf_counter() - start)
-            if self._made and self._on_recompile == "warn" and not (
+            longer = found is not None and 0 < found.traced.room < traced.room
+            if self._made and self._on_recompile == "warn" and not longer and not (
                     change == ANOTHER_STATIC and self._is_choice(structure)):
-                self._warn(change, spent, "pass the array as an argument" if other else
-                           "see weft.compile(dynamic=...)")
+                self._warn(change, spent, "see weft.compile(dynamic=...)" if old is None else
+                           "pass the array as an argument")
             rivals = signature.rivals(signature.bind(args, kwargs)[0])
             made = Specialisation(traced, stages, program, tuple(names), types, spent, rivals)
             self._made[key] = made
@@ -378,9 +405,10 @@ class Function(Generic[P, R]):
     def _traced(
         self, signature: Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Traced:
-        return trace_as_written(
-            self.py_func, args, kwargs, signature=signature, host=self._warned,
-            flags=signature.traced(args, kwargs, bool))
+        with room_for(self._room) as room:
+            return roomy(trace_as_written(
+                self.py_func, args, kwargs, signature=signature, host=self._warned,
+                flags=signature.traced(args, kwargs, bool)), room)
 
     @boundary
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:

@@ -78,6 +78,7 @@ class Traced:
     names: tuple[Binding, ...] = ()  # of closed-over arrays, see rebound
     # The exceptions of the function's own, by what a failed check says.
     raises: Mapping[str, BaseException] = field(default_factory=dict)
+    room: int = 0  # of items, for lists of which nobody knows how long they become
 
     _bound: ClassVar[WeakKeyDictionary[Graph, tuple[
         Mapping[str, Variable], tuple[Capture, ...]]]] = WeakKeyDictionary()

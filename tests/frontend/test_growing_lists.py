@@ -312,14 +312,6 @@ def a_key(x: Any) -> Any:
     return len(d)
 
 
-def while_it_grows(x: Any) -> Any:
-    out, t = [], x[0]
-    while t < 5:
-        out.append(t)
-        t = t + 1.5
-    return np.array(out)
-
-
 def of_lists(x: Any) -> Any:
     out: list[Any] = []
     for v in x:
@@ -350,7 +342,6 @@ def written(x: Any) -> Any:
     (in_a_dict, "W102: a is a list of 1 on one way"),
     (in_a_function, "W102: to is a list of 1 on one way"),
     (a_key, "W102: to is a dict of 1 on one way"),
-    (while_it_grows, "W201: how long this list may become is not known"),
     (of_lists, "W102: out is a list of 1 on one way"),
     (of_shapes, "W102: an item that is not like the others"),
     (written, "W203: "),
@@ -452,3 +443,22 @@ def f(x, given):
     (function,) = ast.parse(text).body
     assert isinstance(function, ast.FunctionDef)
     assert own_lists(function) == {"a", "b", "i", "q"}
+
+
+def stacked(x: Any) -> Any:
+    rows, firsts, blocks = [], [], []
+    for i in range(len(x)):
+        if x[i, 0] > 0:
+            rows.append(x[i] * 2)
+            firsts.append(x[i, 0])
+            blocks.append(x[:2] * x[i, 0])
+    return (np.stack(rows), np.vstack(rows), np.concatenate(rows), np.hstack(rows),
+            np.stack(firsts), np.hstack(firsts), np.vstack(firsts), np.stack(rows).mean(axis=0),
+            np.stack(blocks), np.vstack(blocks), np.concatenate(blocks, axis=0).sum())
+
+
+@pytest.mark.parametrize("size", [2, 7])
+def test_items_put_together(size: int) -> None:
+    x = RNG.normal(size=(size, 3))
+    x[0, 0] = 1
+    same(weft.compile(stacked)(x), stacked(x))

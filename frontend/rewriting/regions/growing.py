@@ -11,6 +11,7 @@ Only lists of names that are ``Own`` do: nobody else has those.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ....ir.diagnose import error
@@ -18,6 +19,7 @@ from ....ir.indices.index import Dim
 from ....ir.ops.control.region import ENDLESS
 from ...tracing.arrays.growing import NONE, GrowingList, Item
 from ...tracing.source import user_loc
+from .room import ask_room
 from .state import is_array
 
 
@@ -144,7 +146,8 @@ class Growth:
 
     def begin(self, value: GrowingList) -> None:
         """Before any round of the loop."""
-        value.most, value.relative = value.room - self.peak, True
+        value.most = value.room if value.item.open else value.room - self.peak
+        value.relative = True
         if self.least < 0:
             value.least = 0
         self.started = value.copy()
@@ -169,11 +172,10 @@ class Growth:
         item = _item([first, value])
         if item is None or not isinstance(most, int):
             return None
-        if most > 0 and limit is ENDLESS:
-            raise error("W201", "how long this list may become is not known before the function "
-                                "runs", locs=user_loc(),
-                        hint="give the loop as many rounds as there may be, for step in range(n), "
-                             "and leave it with break")
+        if item.open or (most > 0 and limit is ENDLESS):
+            self.least = min(self.least, least)
+            room = _larger(_room(first), _room(value))
+            return replace(item, open=True), room if item.open else room + ask_room()
         if self.base is None:
             self.base, self.most, self.least = _room(first), most, least
         self.most, self.least = max(self.most, most), min(self.least, least)
@@ -187,10 +189,11 @@ class Growth:
     def end(self, value: GrowingList, first: GrowingList, limit: Dim, exact: bool) -> GrowingList:
         """After the loop; ``exact``: it has as many rounds as the limit says."""
         value.relative = first.relative
-        if exact and self.most == self.least and isinstance(limit, int):
+        known = not value.item.open
+        if exact and known and self.most == self.least and isinstance(limit, int):
             value.least = first.least + self.least * limit
             value.most = first.most + self.most * limit
             return value
-        value.most = value.room if self.most > 0 else first.most
+        value.most = value.room if self.most > 0 or not known else first.most
         value.least = first.least if self.least >= 0 else NONE if first.relative else 0
         return value

@@ -29,16 +29,19 @@ from ..values.tracer import SymbolicDim, Tracer
 from .filtered import FilteredList
 
 NONE = -1 << 60  # the least number of items where there may be none, whatever there was before
+FULL = "a list has become longer than there is room for"
 
 
 @dataclass(frozen=True)
 class Item:
     """What all items of a list are like: their nest, and of each leaf its type and whether it is a
-    number of Python's."""
+    number of Python's. ``open``: nobody knows how many there may be, so that a step fails in which
+    the list is full."""
 
     structure: tree.TreeDef
     types: tuple[TensorType, ...]
     weak: tuple[bool, ...]
+    open: bool = False
 
     @staticmethod
     def of(value: Any) -> Item | None:
@@ -60,7 +63,8 @@ class Item:
             one if one == two else TensorType(as_dtype(np.promote_types(
                 one.dtype.numpy, two.dtype.numpy)), one.shape)
             for one, two in zip(self.types, other.types, strict=True))
-        return Item(self.structure, types, tuple(map(operator.and_, self.weak, other.weak)))
+        return Item(self.structure, types, tuple(map(operator.and_, self.weak, other.weak)),
+                    self.open or other.open)
 
 
 class GrowingList(FilteredList):
@@ -159,8 +163,12 @@ class GrowingList(FilteredList):
     # -- as a list
 
     def append(self, value: Any) -> None:
-        leaves = self._admitted(value, int(self.most == self.room))
+        checked = self.item.open and self.known is None
+        leaves = self._admitted(value, int(self.most == self.room and not checked))
         place: Any = self.count if self.known is None else self.least
+        if checked:
+            place = current().emit("ensure", place, self.room - 1 - place, message=FULL)
+            self.count, self.most = place, self.most - int(self.most == self.room)
         self.rows = [row.at[place].set(leaf) for row, leaf in zip(self.rows, leaves, strict=True)]
         self._moved(1)
 
