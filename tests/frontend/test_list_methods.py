@@ -195,3 +195,29 @@ def test_texts_on_both_ways_are_numbers_instead() -> None:
 
     with pytest.raises(weft.Error, match=r"let numbers stand for them: ON_ALARM, IDLE = 0, 1"):
         weft.compile(function)(XS[0])
+
+
+def by_tuples(x: Any) -> Any:
+    numbers = range(len(x))
+    return (sorted(x, key=lambda v: (v % 2, -v)), sorted([(x[i] % 2, i) for i in numbers]),
+            sorted(numbers, key=lambda i: (x[i] % 2, x[i]), reverse=True),
+            max((v % 2, v) for v in x), min(numbers, key=lambda i: (x[i], -i)),
+            max(numbers, key=lambda i: (x[i], 0)))
+
+
+def test_tuples_are_keys() -> None:
+    for x in (np.array([3, 1, 2, 2, 5, 3, 0]), np.array([4])):
+        found, wanted = weft.compile(by_tuples)(x), by_tuples(x)
+        assert found == wanted
+        assert weft.tree.structure(found) == weft.tree.structure(wanted)
+
+
+def test_extremes_of_numbers_of_python_are_such_numbers() -> None:
+    def extremes(x: Any) -> Any:
+        count = sum(1 for v in x if v > 0)
+        return (max(count, 0), min(count, 9) * np.float32(2), min(1.5, count * 0.5),
+                max([count, 3]), max([1, count], key=lambda k: -k))
+
+    x = np.array([1, 2, -3])
+    for a, b in zip(weft.compile(extremes)(x), extremes(x), strict=True):
+        assert (type(a), a) == (type(b), b)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.selection import Selection
-from ...tracing.operand import to_tracer
+from ...tracing.operand import is_weak, to_tracer
 from ...tracing.values.tracer import Tracer
 from ..regions.branches import choose
 from ..regions.state import is_traced
@@ -35,7 +35,13 @@ def extreme(name: str, asks: Callable[[Any], bool]) -> Callable[..., Any]:
             keys = [key(item) for item in items]
             if any(map(is_traced, keys)):
                 return _item(items, _best(keys, name))
+            if _are_traced_tuples(keys):
+                return _item(items, _extreme_tuple(keys, name))
             return items[function(range(len(items)), key=keys.__getitem__)]
+        whole = [*args[0]] if len(args) == 1 and isinstance(args[0], (list, tuple)) else items
+        if key is None and not options and _are_traced_tuples(whole):
+            items = whole
+            return _item(items, _extreme_tuple(items, name))
         if options or key is not None or not any(map(asks, args)):
             return function(*args, **options, **({"key": key} if key is not None else {}))
         if not items:
@@ -43,7 +49,7 @@ def extreme(name: str, asks: Callable[[Any], bool]) -> Callable[..., Any]:
         found = items[0]
         for item in items[1:]:  # the first of equals, and Python's way with NaN
             found = np.where(better(item, found), item, found)
-        return found
+        return _as_numbers(found, items)
 
     return call
 
@@ -68,6 +74,26 @@ def _extreme_chosen(items: FilteredList, name: str) -> Any:
     return Tracer(best.ctx, best.value, weak=True) if items.weak else best
 
 
+def _are_traced_tuples(keys: list[Any]) -> bool:
+    """Whether keys are tuples of as many numbers each, some of them traced."""
+    return bool(keys) and all(
+        type(key) is tuple and len(key) == len(keys[0]) > 0 and not any(map(np.ndim, key))
+        for key in keys) and any(is_traced(part) for key in keys for part in key)
+
+
+def _in_order_of_tuples(keys: list[Any], reverse: bool = False) -> Any:
+    """Where the keys in order are; equal ones stay as they were."""
+    columns: list[Any] = [np.stack([*map(to_tracer, column)])
+                          for column in zip(*keys, strict=True)][::-1]
+    if not reverse:
+        return np.lexsort(tuple(columns))
+    return (len(keys) - 1 - np.lexsort(tuple(column[::-1] for column in columns)))[::-1]
+
+
+def _extreme_tuple(keys: list[Any], name: str) -> Any:
+    return _in_order_of_tuples(keys, reverse=name == "max")[0]
+
+
 def _best(keys: list[Any], name: str) -> Any:
     """Where the first of the least or greatest keys is, in Python's way with NaN: one that comes
     first is never replaced, others never chosen."""
@@ -85,9 +111,13 @@ def _item(items: list[Any], at: Any) -> Any:
     if isinstance(items[0], tuple):
         return tuple(_item([item[place] for item in items], at) for place in range(len(items[0])))
     whole: Any = np.stack([*map(to_tracer, items)])
-    made = whole[at]
-    weak = all(type(item) in (bool, int, float, complex) for item in items)
-    return Tracer(made.ctx, made.value, weak=True) if weak else made
+    return _as_numbers(whole[at], items)
+
+
+def _as_numbers(found: Any, items: list[Any]) -> Any:
+    """One of some items: a number of Python's if all of them are."""
+    weak = isinstance(found, Tracer) and all(map(is_weak, items))
+    return Tracer(found.ctx, found.value, weak=True) if weak else found
 
 
 def ordered(asks: Callable[[Any], bool]) -> Callable[..., Any]:
@@ -100,10 +130,14 @@ def ordered(asks: Callable[[Any], bool]) -> Callable[..., Any]:
         if key is None and asks(items):
             found = list(np.sort(items if is_traced(items) else to_tracer(list(items))))
             return found[::-1] if reverse else found
-        if key is None or isinstance(items, Selection):
+        tuples = isinstance(items, (list, tuple)) and _are_traced_tuples(list(items))
+        if (key is None and not tuples) or isinstance(items, Selection):
             return builtins.sorted(items, key=key, reverse=reverse)
         items = [*items]
-        keys = [key(item) for item in items]
+        keys = items if key is None else [key(item) for item in items]
+        if _are_traced_tuples(keys):
+            order = _in_order_of_tuples(keys, reverse)
+            return [_item(items, order[at]) for at in range(len(items))]
         if not any(map(is_traced, keys)):
             places = builtins.sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)
             return [items[at] for at in places]
