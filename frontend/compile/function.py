@@ -251,7 +251,7 @@ class Function(Generic[P, R]):
                 with graph.activate():
                     return self._recorded(graph, args, kwargs)
             found, leaves, structure = self._retried(
-                lambda: self._specialise(args, kwargs), args, kwargs)
+                lambda room: self._specialise(args, kwargs, room), args, kwargs)
             aliases = self._aliases
             if len(aliases) >= _ALIASES:
                 aliases.clear()
@@ -279,21 +279,26 @@ class Function(Generic[P, R]):
                 self._signature = self._signature.with_fixed(new)
 
     def _retried(
-        self, make: Callable[[], T], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self, make: Callable[[int], T], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> T:
         """What ``make`` gives, where numbers among the arguments become static if the trace asks
         for their values, as a size does: those it asks for, else all integers. If that is of no
-        use they stay traced."""
+        use they stay traced. ``make`` is told for how many items there is room in lists of which
+        nobody knows how long they become: first for none, if numbers may say that."""
         saved = self.fixed, self._signature
         first: Error | None = None
+        room = 0 if self._signature.traced(args, kwargs, bool, int, float) else self._room
         while True:
             used = self._signature
             try:
-                return make()
+                return make(room)
             except Error as problem:
                 if self._signature is not used:
                     continue  # another thread has made arguments static
                 names = self._asked(problem, args, kwargs)
+                if problem.grows and not room and (problem.truth or not names):
+                    room = self._room
+                    continue
                 if names:
                     kind, where = "a number whose value is", next(iter(problem.locs), None)
                     if names.issubset(self._signature.traced(args, kwargs, bool)):
@@ -319,7 +324,7 @@ class Function(Generic[P, R]):
         return problem.asked if problem.asked.issubset(numbers) else frozenset()
 
     def _specialise(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], room: int
     ) -> tuple[Specialisation, list[Any], tree.TreeDef]:
         """The program for a call, with the leaves and the structure that it was made for."""
         signature = self._signature  # of which another thread may make another one meanwhile
@@ -343,7 +348,7 @@ class Function(Generic[P, R]):
                             hint="make the dim dynamic, or allow it with on_recompile='warn'")
             with paused_collector(), self._compiling():
                 with taken("trace", self.__name__):
-                    traced = self._traced(signature, args, kwargs)
+                    traced = self._traced(signature, args, kwargs, room)
                 stages, sources = stages_of(traced, self.options)
                 program = make_step(stages, sources, traced.variables)
             spent = 1e3 * (time.perf_counter() - start)
@@ -400,12 +405,13 @@ class Function(Generic[P, R]):
         if method is not self:
             return method.trace(*args[1:], **kwargs)
         return self._retried(
-            lambda: self._traced(self._signature.of_specs(), args, kwargs), args, kwargs)
+            lambda room: self._traced(self._signature.of_specs(), args, kwargs, room),
+            args, kwargs)
 
     def _traced(
-        self, signature: Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self, signature: Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any], items: int
     ) -> Traced:
-        with room_for(self._room) as room:
+        with room_for(items) as room:
             return roomy(trace_as_written(
                 self.py_func, args, kwargs, signature=signature, host=self._warned,
                 flags=signature.traced(args, kwargs, bool)), room)

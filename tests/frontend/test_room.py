@@ -3,6 +3,8 @@ again."""
 
 from __future__ import annotations
 
+import collections
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -170,3 +172,219 @@ def test_what_is_printed_is_not_printed_twice() -> None:
 
     with pytest.raises(weft.Error, match="W201: how long this list may become"):
         weft.compile(history)(np.array(3))
+
+
+def in_order(adjacent: Any) -> Any:
+    """Kahn's algorithm: what a condition chooses is made longer."""
+    before = adjacent.sum(axis=0)
+    queue = [i for i in range(len(adjacent)) if before[i] == 0]
+    order = []
+    while queue:
+        u = queue.pop(0)
+        order.append(u)
+        for v in range(len(adjacent)):
+            if adjacent[u, v]:
+                before[v] -= 1
+                if before[v] == 0:
+                    queue.append(v)
+    return order
+
+
+def in_order_of_deques(adjacent: Any) -> Any:
+    before = [int(column.sum()) for column in adjacent.T]
+    queue = deque([i for i in range(len(adjacent)) if before[i] == 0])
+    order = collections.deque()
+    while queue:
+        u = queue.popleft()
+        order.append(u)
+        for v in range(len(adjacent)):
+            if adjacent[u, v]:
+                before[v] -= 1
+                if before[v] == 0:
+                    queue.append(v)
+    return list(order), len(order)
+
+
+def largest_of_windows(x: Any, width: int = 3) -> Any:
+    places: Any = deque()
+    out = []
+    for i in range(len(x)):
+        while places and x[places[-1]] <= x[i]:
+            places.pop()
+        places.append(i)
+        if places[0] <= i - width:
+            places.popleft()
+        if i >= width - 1:
+            out.append(x[places[0]])
+    return out
+
+
+def flooded(walls: Any) -> Any:
+    distance = np.full(walls.shape, -1)
+    distance[0, 0] = 0
+    queue = deque()
+    queue.append((0, 0))
+    while queue:
+        r, c = queue.popleft()
+        for dr, dc in ((0, 1), (1, 0), (0, -1), (-1, 0)):
+            i, j = r + dr, c + dc
+            if (0 <= i < walls.shape[0] and 0 <= j < walls.shape[1] and not walls[i, j]
+                    and distance[i, j] < 0):
+                distance[i, j] = distance[r, c] + 1
+                queue.append((i, j))
+    return distance
+
+
+def extended(x: Any) -> Any:
+    a = [v for v in x if v > 0]
+    b = sorted(v * 2 for v in x if v < 0)
+    a.extend(b)
+    c = [x[0]]
+    c += [v for v in x if v > 1]
+    c.extend(a)
+    k = len(x) + 0 * x[0]
+    while k > 0:
+        c.extend([v * k for v in x if v > 0.5])
+        k -= 1
+    return a, c, len(c)
+
+
+def longest_common(a: Any, b: Any) -> Any:
+    """A table of lists, which is read at traced places."""
+    m, n = len(a), len(b)
+    table = [[0] * (n + 1) for _ in range(m + 1)]
+    for i in range(m):
+        for j in range(n):
+            table[i + 1][j + 1] = table[i][j] + 1 if a[i] == b[j] else max(
+                table[i][j + 1], table[i + 1][j])
+    i, j = m, n
+    out = []
+    while i > 0 and j > 0:
+        if a[i - 1] == b[j - 1]:
+            out.append(a[i - 1])
+            i -= 1
+            j -= 1
+        elif table[i - 1][j] >= table[i][j - 1]:
+            i -= 1
+        else:
+            j -= 1
+    return table[m][n], out[::-1]
+
+
+def merged(x: Any) -> Any:
+    def merge(a: Any, b: Any) -> Any:
+        out, i, j = [], 0, 0
+        while i < len(a) and j < len(b):
+            if a[i] <= b[j]:
+                out.append(a[i])
+                i += 1
+            else:
+                out.append(b[j])
+                j += 1
+        while i < len(a):
+            out.append(a[i])
+            i += 1
+        while j < len(b):
+            out.append(b[j])
+            j += 1
+        return out
+
+    def sort(a: Any) -> Any:
+        return a if len(a) < 2 else merge(sort(a[:len(a) // 2]), sort(a[len(a) // 2:]))
+
+    return np.array(sort(x))
+
+
+ACYCLIC = np.triu(np.random.default_rng(1).random((6, 6)) < 0.5, 1)
+NUMBERS = np.random.default_rng(2).normal(size=9)
+
+
+@pytest.mark.parametrize(("function", "args"), [
+    (in_order, [ACYCLIC.astype(int)]), (in_order, [ACYCLIC[::-1, ::-1].astype(int)]),
+    (in_order_of_deques, [ACYCLIC]), (largest_of_windows, [NUMBERS]),
+    (flooded, [np.random.default_rng(3).random((5, 6)) < 0.4]), (extended, [NUMBERS]),
+    (extended, [-np.abs(NUMBERS)]), (longest_common, [[1, 2, 0, 1, 2], np.array([0, 1, 1, 2])]),
+    (merged, [NUMBERS])])
+def test_lists_of_chosen_items_and_queues(function: Callable[..., Any], args: list[Any]) -> None:
+    args = [np.array(each) for each in args]
+    same(weft.compile(function)(*args), function(*args))
+
+
+def test_what_is_called_deque_may_be_something_else() -> None:
+    class Last(list[Any]):
+        def popleft(self) -> Any:
+            return self.pop()
+
+    def taken(x: Any) -> Any:
+        deque = Last
+        queue = deque([x[0], x[1]])
+        last = queue.popleft()
+        return last if x[0] > 0 else x[2]
+
+    x = np.array([1.0, 2.0, 3.0])
+    same(weft.compile(taken)(x), taken(x))
+
+
+def test_a_deque_that_can_be_told_from_a_list_stays_one() -> None:
+    def kept(x: Any) -> Any:
+        last = deque(maxlen=2)
+        other = deque([1.0])
+        for v in x:
+            last.append(v)
+        other.appendleft(2.0)
+        return sum(last) if x[0] > 0 else x[0] + other[0]
+
+    x = np.array([1.0, 2.0, 3.0])
+    same(weft.compile(kept)(x), kept(x))
+
+
+def test_items_that_conditions_choose_are_numbers_of_python() -> None:
+    def first(x: Any) -> Any:
+        found = [i for i in range(len(x)) if x[i] > 0]
+        return found[0], found[-1] * np.float32(2)
+
+    x = np.array([-1.0, 2.0, 3.0])
+    same(weft.compile(first)(x), first(x))
+
+
+def test_a_list_of_two_names_that_conditions_choose_is_not_made_longer() -> None:
+    def both(x: Any) -> Any:
+        found = [v for v in x if v > 0]
+        other = found
+        other.append(x[0])
+        return found
+
+    with pytest.raises(weft.Error, match=r"W123: .* asked to .append\(\)"):
+        weft.compile(both)(np.array([-1.0, 2.0, 3.0]))
+
+
+def test_sizes_are_static_and_other_numbers_are_not() -> None:
+    """The number of rounds of a range becomes static; that of a while does not."""
+    def ranged(x: Any, n: int) -> Any:
+        rows = []
+        for i in range(n):
+            rows.append(x * i)
+        return np.array(rows)
+
+    def halved(n: int) -> Any:
+        out = [n]
+        while n != 1:
+            n = n // 2 if n % 2 == 0 else 3 * n + 1
+            out.append(n)
+        return out
+
+    compiled = weft.compile(ranged)
+    same(compiled(np.ones(2), 3), ranged(np.ones(2), 3))
+    assert set(compiled.fixed) == {"n"}
+    compiled = weft.compile(halved)
+    for n in (3, 7, 27):
+        same(compiled(n), halved(n))
+    assert not compiled.fixed
+    assert compiled.cache_info().specialisations == 1
+
+
+def test_it_is_lowered_with_room() -> None:
+    lowered = weft.compile(counted_down).lower("i64[]")
+    same(lowered.compile()(np.array(4)), counted_down(np.array(4)))
+    with pytest.raises(IndexError, match="W124: a list has become longer than there is room for"):
+        lowered.compile()(np.array(2 * FIRST))

@@ -40,8 +40,9 @@ _ROOM: ContextVar[Room | None] = ContextVar("weft_room", default=None)
 
 @contextmanager
 def room_for(items: int) -> Iterator[Room]:
-    """Let loops without a known end make lists longer, up to so many items."""
-    token = _ROOM.set(made := Room(items))
+    """Let loops without a known end make lists longer, up to so many items; not if there are 0."""
+    made = Room(items)
+    token = _ROOM.set(made if items else None)
     try:
         yield made
     finally:
@@ -56,6 +57,7 @@ def ask_room() -> int:
         "W201", "how long this list may become is not known before the function runs",
         locs=user_loc(), hint="give the loop as many rounds as there may be, for step in range(n), "
                               "and leave it with break")
+    problem.grows = True
     if room is None:
         raise problem
     room.asked = problem
