@@ -225,6 +225,8 @@ _COLLECTIONS = (ValuesView, Set, deque)
 def _list(*items: Any) -> Any:
     if items and isinstance(items[0], FilteredList):
         return items[0].given if isinstance(items[0], GrowingList) else items[0]
+    if items and isinstance(items[0], Selection) and items[0].known is None:
+        return FilteredList(items[0].array, items[0].mask, items[0].locs, weak=False)
     return list(*items)
 
 

@@ -46,19 +46,42 @@ def item(value: Any, index: Any) -> Any:
     return value[index]
 
 
+def item_of_row(rows: Any, index: Any, place: Any) -> Any:
+    """``rows[index][place]``, of a list of lists of numbers, too, which are one long list then."""
+    if not (isinstance(index, Tracer) and type(rows) in (list, tuple) and _is_table(rows)):
+        return item(item(rows, index), place)
+    ctx, width = context_of(index), len(rows[0])
+    # Reading there counts from the end and fails beyond it.
+    row, column = (ctx.apply(to_tracer, (np.arange(size),))[at]
+                   for size, at in ((len(rows), index), (width, place)))
+    return _one_of([each for row in rows for each in row], row * width + column, ctx)
+
+
+def _is_table(rows: Sequence[Any]) -> bool:
+    return bool(rows) and all(
+        type(row) in (list, tuple) and len(row) == len(rows[0]) > 0 and all(map(is_array, row))
+        and not any(map(np.ndim, row)) for row in rows)
+
+
 def _one_of(items: Sequence[Any], index: Any, ctx: TraceContext) -> Any:
     """An item of a list. It is one of several arrays, so who writes to it may not read these."""
-    kinds = {*map(type, items)}
     for each in items:
         if isinstance(each, Buffer) and each.memory().ctx is ctx:
             each.traced()  # as what is written to it through another name is
     found: Any = ctx.apply(to_tracer, (items,))[index]
-    if isinstance(index, Tracer) and not index.ndim and (kinds == {int} or kinds == {float}):
+    if isinstance(index, Tracer) and not index.ndim and {*map(_kind, items)} in ({int}, {float}):
         return Tracer(found.ctx, found.value, weak=True)
     for each in map(views.memory_of, leaves(list(items))[0]):
         if each is not None and found.ndim:
             views.may_share(found, each)
     return found
+
+
+def _kind(x: Any) -> type | None:
+    """``int`` or ``float`` of such numbers of Python's, traced ones too."""
+    if isinstance(x, Tracer) and x.weak and not x.ndim:
+        return {"i": int, "f": float}.get(x.dtype.kind)
+    return type(x) if type(x) in (int, float) else None
 
 
 class _Places:

@@ -10,6 +10,7 @@ Only lists of names that are ``Own`` do: nobody else has those.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,9 @@ from typing import Any
 from ....ir.diagnose import error
 from ....ir.indices.index import Dim
 from ....ir.ops.control.region import ENDLESS
+from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.growing import NONE, GrowingList, Item
+from ...tracing.arrays.selection import Selection
 from ...tracing.source import user_loc
 from .room import ask_room
 from .state import is_array
@@ -32,6 +35,36 @@ class Own(str):
 def let_go(value: Any) -> Any:
     """A list that a function returns, for who may give it other names."""
     return value.given if isinstance(value, GrowingList) else value
+
+
+def growing(value: Any) -> Any:
+    """A new list that may be made longer or shorter."""
+    chosen = isinstance(value, FilteredList) and not isinstance(value, GrowingList)
+    return GrowingList.chosen(value) if chosen and value.known is None else value
+
+
+def extended(items: Any, more: Any) -> Any:
+    """``items += more``"""
+    if type(items) is list and isinstance(more, Selection) and more.known is None:
+        other = GrowingList.chosen(more)
+        item = _item([items, other])
+        if item is not None:
+            items = GrowingList.made(items, item, len(items))
+    items += more
+    return items
+
+
+def queue(kind: Any, *items: Any) -> Any:
+    """A new deque, as a list; what else may have that name makes what it makes."""
+    if kind is not deque:
+        return kind(*items)
+    first = items[0] if items else []
+    return first if isinstance(first, FilteredList) else list(first)
+
+
+def popleft(items: Any) -> Any:
+    """``items.popleft()``"""
+    return items.pop(0) if is_list(items) else items.popleft()
 
 
 def is_list(value: Any) -> bool:

@@ -92,6 +92,9 @@ def _paths(node: ast.AST) -> Iterator[str]:
 
 def _of_call(node: ast.Call) -> Iterator[str]:
     """The object of a method that may change it, and ``out=`` arrays."""
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "popleft" and getattr(
+            node.func.value, "id", "") == RUNTIME:
+        yield from (each.id for each in node.args if isinstance(each, ast.Name))
     if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
         if node.func.attr in _CHANGING:
             yield node.func.value.id
@@ -114,6 +117,7 @@ def _of_call(node: ast.Call) -> Iterator[str]:
                 yield path
 
 
+RUNTIME = "_weft"  # by which rewritten code knows ``operators``
 # Of an array, these are views, which nothing is bound to: who writes there writes to its memory.
 _VIEWS = frozenset({"T", "mT", "flat", "real", "imag"})
 _CHANGING = frozenset({

@@ -10,9 +10,9 @@ Such a list may become another thing where its length is decided when the functi
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
-from .names import here
+from .names import RUNTIME, here
 
 GROWING = frozenset({"append", "pop", "extend", "clear"})
 _METHODS = GROWING | {"copy", "index", "count", "insert", "remove", "reverse", "sort"}
@@ -33,7 +33,7 @@ def own_lists(function: ast.FunctionDef) -> frozenset[str]:
         growing.update(_grown(node))
         if isinstance(node, ast.For):  # rounds go on as what they are over grows
             changed = {name for each in here(node.body) for name in _grown(each)}
-            shared.update(each.id for each in _asked(node.iter)
+            shared.update(each.id for each in asked(node.iter)
                           if isinstance(each, ast.Name) and each.id in changed)
     for node in here(function.body):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node not in fine:
@@ -49,9 +49,9 @@ def own_lists(function: ast.FunctionDef) -> frozenset[str]:
 def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
     """Names that a node binds, and to what, if it is said there."""
     if isinstance(node, ast.Assign) and len(node.targets) == 1:
-        yield from _pairs(node.targets[0], node.value)
+        yield from pairs(node.targets[0], node.value)
     elif isinstance(node, ast.AnnAssign) and node.value is not None:
-        yield from _pairs(node.target, node.value)
+        yield from pairs(node.target, node.value)
     elif isinstance(node, ast.Assign):
         yield from ((each.id, None) for target in node.targets for each in ast.walk(target)
                     if isinstance(each, ast.Name))
@@ -65,7 +65,7 @@ def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
         yield node.target.id, None
 
 
-def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.AST | None]]:
+def pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.AST | None]]:
     if isinstance(target, ast.Name):
         yield target.id, value
     elif isinstance(target, (ast.Tuple, ast.List)):
@@ -80,15 +80,29 @@ def _is_new(value: ast.AST | None) -> bool:
     """Whether an expression makes a list."""
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
         return _is_new(value.left)
-    return isinstance(value, (ast.List, ast.ListComp)) or (
+    return isinstance(value, (ast.List, ast.ListComp)) or _is_ours(value, "queue") or (
         isinstance(value, ast.Call) and isinstance(value.func, ast.Name)
-        and value.func.id == "list")
+        and value.func.id in ("list", "sorted"))
+
+
+def _is_ours(value: ast.AST | None, name: str) -> bool:
+    """Whether it is a call of what rewritten code asks for (``queues``)."""
+    return isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and (
+        value.func.attr == name and getattr(value.func.value, "id", "") == RUNTIME)
+
+
+def to_grow(function: ast.FunctionDef, lists: Set[str]) -> set[ast.AST]:
+    """Expressions that make such lists, of what may have as many items as values say."""
+    return {value for node in here(function.body) for name, value in _bindings(node)
+            if name in lists and isinstance(value, (ast.ListComp, ast.Call))}
 
 
 def _grown(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(
             node.func.value, ast.Name) and node.func.attr in GROWING:
         yield node.func.value.id
+    elif _is_ours(node, "popleft"):
+        yield from (each.id for each in ast.walk(node) if isinstance(each, ast.Name))
     elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
         yield node.target.id
 
@@ -101,15 +115,17 @@ def _reads(node: ast.AST) -> Iterator[ast.AST]:
     elif isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
             yield node.func.value
-        if _only_asks(node.func):
+            if node.func.attr == "extend":
+                yield from node.args
+        if _only_asks(node.func) or _is_ours(node, "popleft"):
             for argument in node.args:
-                yield from _asked(argument)
+                yield from asked(argument)
     elif isinstance(node, (ast.For, ast.comprehension)):
-        yield from _asked(node.iter)
+        yield from asked(node.iter)
     elif isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
-        yield from _truths(node.test)
+        yield from truths(node.test)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        yield from _truths(node.operand)
+        yield from truths(node.operand)
     elif isinstance(node, ast.BoolOp):
         yield from node.values[:-1]
     elif isinstance(node, ast.Compare):
@@ -131,21 +147,21 @@ def returned(value: ast.expr) -> Iterator[ast.expr]:
             yield from returned(part)
 
 
-def _asked(value: ast.expr) -> Iterator[ast.expr]:
+def asked(value: ast.expr) -> Iterator[ast.expr]:
     """What is asked for its items at once."""
     yield value
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and (
             value.func.id in _LAZY):
         for argument in value.args:
-            yield from _asked(argument)
+            yield from asked(argument)
 
 
-def _truths(test: ast.expr) -> Iterator[ast.AST]:
+def truths(test: ast.expr) -> Iterator[ast.AST]:
     """Expressions of which no more than the truth is asked."""
     yield test
     if isinstance(test, ast.BoolOp):
         for value in test.values:
-            yield from _truths(value)
+            yield from truths(value)
 
 
 def _only_asks(function: ast.expr) -> bool:

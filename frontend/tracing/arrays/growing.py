@@ -27,6 +27,7 @@ from ..operand import broadcast, cast, to_tracer
 from ..source import user_loc
 from ..values.tracer import SymbolicDim, Tracer
 from .filtered import FilteredList
+from .selection import Selection
 
 NONE = -1 << 60  # the least number of items where there may be none, whatever there was before
 FULL = "a list has become longer than there is room for"
@@ -89,6 +90,21 @@ class GrowingList(FilteredList):
                         if parts else spare)
         count: Any = current().apply(to_tracer, (np.int64(len(parts)),))
         return GrowingList(item, rows, count, len(parts), len(parts))
+
+    @staticmethod
+    def chosen(x: Selection) -> GrowingList | list[Any]:
+        """The list of chosen elements."""
+        mask: Any = np.ravel(x.mask)
+        size = mask.type.shape[0]
+        if size == 0:
+            return []
+        array = x.array.reshape(size, *x.array.type.shape[x.mask.ndim:])
+        weak = isinstance(x, FilteredList) and x.weak
+        number: Any = current().emit("iota", axis=0, dtype=I64, shape=(size,))
+        places = np.searchsorted(np.cumsum(mask), number + 1)
+        row = array[np.minimum(places, size - 1)]
+        item = Item(tree.LEAF, (TensorType(row.type.dtype, row.type.shape[1:]),), (weak,))
+        return GrowingList(item, [row], np.sum(mask), 0, size)
 
     @property
     def room(self) -> Dim:
@@ -184,10 +200,35 @@ class GrowingList(FilteredList):
         return _leaves(item, value)
 
     def extend(self, values: Any) -> None:
-        if isinstance(values, FilteredList) and values.known is None:
-            raise self._refused("extended by a list of which that is so as well")
+        if isinstance(values, Selection) and values.known is None:
+            self._join(values)
+            return
         for value in values:
             self.append(value)
+
+    def _join(self, values: Selection) -> None:
+        """Extend by as many items as values say."""
+        other = values if isinstance(values, GrowingList) else GrowingList.chosen(values)
+        if not isinstance(other, GrowingList):
+            return
+        item = self.item.joined(other.item)
+        spare = self.room - self.most - other.most
+        if item is None or not isinstance(spare, int):
+            raise self._refused("extended by a list of which that is so as well")
+        room = self.room if self.item.open or spare >= 0 else self.room - spare
+        here, there = self.widened(item, room), other.widened(item, other.room)
+        count: Any = self.count
+        if self.item.open:
+            count = current().emit("ensure", count, room - count - other.count, message=FULL)
+            spare = max(spare, 0)
+        place: Any = current().emit("iota", axis=0, dtype=I64, shape=(room,))
+        source = np.clip(place - count, 0, other.room - 1)
+        self.rows = [np.where(np.expand_dims(place < count, tuple(range(1, row.ndim))), row,
+                              more[source])
+                     for row, more in zip(here.rows, there.rows, strict=True)]
+        self.item, self.count = item, count + other.count
+        self.least = self.least + other.least
+        self.most = room - spare
 
     def __iadd__(self, values: Any) -> GrowingList:
         self.extend(values)
