@@ -131,6 +131,22 @@ def test_one_program_serves_all_sizes() -> None:
         np.testing.assert_array_equal(compiled(steps), np.bincount(steps)[::-1])
 
 
+def test_stores_after_branches_with_sizes() -> None:
+    """A store that leaves a branch leaves what makes a size of a number there."""
+    def norms(x: Any) -> Any:
+        out = np.zeros((len(x), len(x)))
+        for i in range(len(x)):
+            for j in range(i, len(x)):
+                both = (x[i] > 0) & (x[j] > 0)
+                if both.sum() < 2:
+                    continue
+                out[i, j] = out[j, i] = np.linalg.norm(x[i, both]) * np.linalg.norm(x[j, both])
+        return out
+
+    x = RNG.normal(size=(4, 5))
+    np.testing.assert_allclose(weft.compile(norms)(x), norms(x), rtol=1e-12)
+
+
 def test_numbers_computed_alike_are_one_size() -> None:
     def both(v: Any) -> Any:
         return v[v > 0].reshape(-1, 1) + np.ones((np.sum(v > 0), 2))
