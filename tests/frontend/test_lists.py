@@ -52,6 +52,58 @@ CASES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "corrcoef": lambda a, b, x: np.corrcoef([x[0], -x[1]]),
     "convolve": lambda a, b, x: np.convolve([a, b], [1.0, b, 2.0]),
     "correlate": lambda a, b, x: np.correlate([a, b, 2.0], [1.0, a]),
+    "bincount": lambda a, b, x: np.bincount([int(a), int(b), 0]),
+    "unique": lambda a, b, x: np.unique([a, b, 3.0]),
+    "histogram": lambda a, b, x: np.histogram([a, b], 3)[0],
+    "histogram2d": lambda a, b, x: np.histogram2d([a, b], [b, 1.0], 2)[0],
+    "digitize": lambda a, b, x: np.digitize([a, b], [0.0, 4.0]),
+    "nonzero": lambda a, b, x: np.nonzero([a > 4, b > 4])[0],
+    "flatnonzero": lambda a, b, x: np.flatnonzero([a - 3, b]),
+    "argwhere": lambda a, b, x: np.argwhere([a > 4, b > 4]),
+    "where": lambda a, b, x: np.where([a > 4, b > 4], [a, b], 0.0),
+    "select": lambda a, b, x: np.select([x > 2], [[a, b]], 0.0),
+    "partition": lambda a, b, x: np.partition([b, a, 9.0], 1)[1],
+    "argpartition": lambda a, b, x: np.argpartition([b, a, 9.0], 1)[1],
+    "lexsort": lambda a, b, x: np.lexsort([[a, b], [1.0, a]]),
+    **{name: lambda a, b, x, name=name: getattr(np, name)([a, np.nan, b]) for name in (
+        "nanstd", "nanvar", "nanmedian", "nanargmax", "nanargmin", "nanprod", "nancumsum",
+        "nancumprod")},
+    "nanpercentile": lambda a, b, x: np.nanpercentile([a, b, np.nan], 30),
+    "nanquantile": lambda a, b, x: np.nanquantile([a, b, np.nan], 0.3),
+    "gradient": lambda a, b, x: np.gradient([a, b, 1.0]),
+    "ediff1d": lambda a, b, x: np.ediff1d([a, b]),
+    **{name: lambda a, b, x, name=name: getattr(np, name)([a, b, 1.0], [3.0, 4.0]) for name in (
+        "isin", "intersect1d", "union1d", "setdiff1d", "setxor1d")},
+    "polyfit": lambda a, b, x: np.polyfit([0.0, 1.0, 2.0], [a, b, 1.0], 1),
+    "polyder": lambda a, b, x: np.polyder([a, b, 1.0]),
+    "polyint": lambda a, b, x: np.polyint([a, b]),
+    "pad": lambda a, b, x: np.pad([a, b], 1), "nan_to_num": lambda a, b, x: np.nan_to_num([a, b]),
+    "insert": lambda a, b, x: np.insert([a, b], 1, 7.0),
+    "delete": lambda a, b, x: np.delete([a, b], 0),
+    "compress": lambda a, b, x: np.compress([False, True], [a, b]),
+    "extract": lambda a, b, x: np.extract([False, True], [a, b]),
+    "tensordot": lambda a, b, x: np.tensordot([a, b], x, 1),
+    "einsum": lambda a, b, x: np.einsum("i,ij", [a, b], x),
+    "trace": lambda a, b, x: np.trace([x[0], x[1]]),
+    "diagonal": lambda a, b, x: np.diagonal([x[0], x[1]]),
+    "triu": lambda a, b, x: np.triu([x[0], x[1]]), "tril": lambda a, b, x: np.tril([[a, b], x[1]]),
+    "expand_dims": lambda a, b, x: np.expand_dims([a, b], 1),
+    "atleast_1d": lambda a, b, x: np.atleast_1d([a, b]),
+    "atleast_2d": lambda a, b, x: np.atleast_2d([a, b]),
+    "flipud": lambda a, b, x: np.flipud([a, b]), "fliplr": lambda a, b, x: np.fliplr([x[0], x[1]]),
+    "rot90": lambda a, b, x: np.rot90([x[0], x[1]]),
+    "swapaxes": lambda a, b, x: np.swapaxes([x[0], x[1]], 0, 1),
+    "moveaxis": lambda a, b, x: np.moveaxis([x[0], x[1]], 0, 1),
+    "unwrap": lambda a, b, x: np.unwrap([a, 9 * b]),
+    "column_stack": lambda a, b, x: np.column_stack([[a, b], x[0]]),
+    "dstack": lambda a, b, x: np.dstack([[a, b], x[0]]),
+    "array_split": lambda a, b, x: np.array_split([a, b, 1.0], 2)[0],
+    "broadcast_to": lambda a, b, x: np.broadcast_to([a, b], (3, 2)),
+    "resize": lambda a, b, x: np.resize([a, b], 3), "around": lambda a, b, x: np.around([a / 7, b]),
+    "real": lambda a, b, x: np.real([a, b]), "imag": lambda a, b, x: np.imag([a * 1j, b]),
+    "angle": lambda a, b, x: np.angle([a * 1j, b]), "sinc": lambda a, b, x: np.sinc([a / 7, b]),
+    "apply_along_axis": lambda a, b, x: np.apply_along_axis(np.sum, 1, [x[0], x[1]]),
+    "size": lambda a, b, x: np.size([a, b]) * x,
 }
 
 
@@ -74,6 +126,21 @@ def test_a_list_is_an_array(name: str) -> None:
     plain = getattr(np, name)
     np.testing.assert_allclose(weft.compile(function)(X), function(X), rtol=1e-14, strict=True)
     assert getattr(np, name) is plain
+
+
+def test_lists_of_linear_algebra_and_spectra() -> None:
+    def function(x: Any) -> Any:
+        a, b = x[0, 0], x[1, 1]
+        matrix = [[a, 1.0], [1.0, b]]
+        return (np.linalg.lstsq(matrix, [a, b], rcond=None)[0], np.linalg.slogdet(matrix)[1],
+                np.linalg.cond(matrix), np.linalg.eigvalsh(matrix), np.linalg.pinv(matrix),
+                np.linalg.svd(matrix, compute_uv=False), np.abs(np.linalg.qr(matrix)[1]),
+                np.linalg.cholesky(matrix), np.linalg.matrix_power(matrix, 2),
+                np.linalg.matrix_rank(matrix), np.abs(np.fft.fft([a, b, 1.0])),
+                np.fft.irfft(np.fft.rfft([a, b, 1.0, 2.0])))
+
+    for got, want in zip(weft.compile(function)(X), function(X), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12, strict=True)
 
 
 def test_lists_of_plain_numbers_stay_numpys() -> None:

@@ -41,13 +41,24 @@ LISTED = ("sum", "prod", "max", "min", "amax", "amin", "mean", "median", "averag
     "percentile", "quantile", "dot", "outer", "inner", "transpose", "ravel", "reshape", "shape",
     "nansum", "nanmean", "nanmax", "nanmin", "count_nonzero", "trapezoid", "cross", "kron", "vdot",
     "interp", "polyval", "round", "clip", "flip", "roll", "append", "isclose", "allclose",
-    "array_equal", "searchsorted", "squeeze", "cov", "corrcoef", "convolve", "correlate")
+    "array_equal", "searchsorted", "squeeze", "cov", "corrcoef", "convolve", "correlate",
+    "bincount", "unique", "histogram", "histogram2d", "digitize", "nonzero", "flatnonzero",
+    "argwhere", "where", "select", "partition", "argpartition", "lexsort", "nanstd", "nanvar",
+    "nanmedian", "nanpercentile", "nanquantile", "nanargmax", "nanargmin", "nanprod", "nancumsum",
+    "nancumprod", "gradient", "ediff1d", "isin", "intersect1d", "union1d", "setdiff1d", "setxor1d",
+    "polyfit", "polyder", "polyint", "pad", "nan_to_num", "insert", "delete", "compress",
+    "extract", "tensordot", "einsum", "trace", "diagonal", "triu", "tril", "expand_dims",
+    "atleast_1d", "atleast_2d", "flipud", "fliplr", "rot90", "swapaxes", "moveaxis", "unwrap",
+    "column_stack", "dstack", "array_split", "broadcast_to", "resize", "around", "real",
+    "imag", "angle", "sinc", "apply_along_axis", "size")
 # Of what these are given NumPy does not ask to dispatch: indices, and what it takes for a list.
 _UNASKED = ("take", "poly", "roots")
-_LINEAR = ("norm", "det", "inv", "solve", "eigh", "eigvals")
+_LINEAR = ("norm", "det", "inv", "solve", "eigh", "eigvals", "eig", "eigvalsh", "lstsq", "svd",
+    "qr", "cholesky", "cond", "matrix_power", "matrix_rank", "pinv", "slogdet")
+_FOURIER = ("fft", "ifft", "rfft", "irfft", "fft2", "ifft2")
 _MODULES: Mapping[str, ModuleType] = MappingProxyType({
     **dict.fromkeys((*NAMES, *LISTED, *_UNASKED), np), "fftfreq": np.fft, "rfftfreq": np.fft,
-    **dict.fromkeys(_LINEAR, np.linalg)})
+    **dict.fromkeys(_LINEAR, np.linalg), **dict.fromkeys(_FOURIER, np.fft)})
 
 # What memory held before would be a part of the program.
 _DETERMINED: Mapping[Any, Any] = MappingProxyType({
@@ -115,7 +126,7 @@ def _of_its_own(made: Any, args: tuple[Any, ...]) -> Any:
 _ORIGINALS = MappingProxyType({name: getattr(home, name) for name, home in _MODULES.items()})
 _STAND_INS = MappingProxyType({
     name: _of_items(function) if name == "fromiter" else
-    _for_lists(function) if name in (*LISTED, *_UNASKED, *_LINEAR) else
+    _for_lists(function) if name in (*LISTED, *_UNASKED, *_LINEAR, *_FOURIER) else
     recording(function, _is_library)
     for name, function in _ORIGINALS.items()})
 # The same for weft.numpy: whoever calls these means them.
