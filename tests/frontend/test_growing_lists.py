@@ -462,3 +462,31 @@ def test_items_put_together(size: int) -> None:
     x = RNG.normal(size=(size, 3))
     x[0, 0] = 1
     same(weft.compile(stacked)(x), stacked(x))
+
+
+def made_an_array(x: Any) -> Any:
+    """The name is bound to an array of the list."""
+    found, sizes = [], []
+    for v in x:
+        if v > 0:
+            found.append(v)
+            sizes.append(v * v)
+    found, sizes = np.array(found), np.array(sizes)
+    return found * 2 - sizes, found.mean(), found.shape[0], sizes[1:]
+
+
+def at_thresholds(x: Any) -> Any:
+    shares = []
+    for t in np.unique(x):
+        shares.append(np.mean(x >= t))
+    shares = np.array(shares)
+    return shares, np.sum(np.diff(shares) * shares[1:])
+
+
+@pytest.mark.parametrize("function", [made_an_array, at_thresholds])
+def test_a_name_that_is_bound_to_the_array_of_a_list(function: Callable[[Any], Any]) -> None:
+    for size in (2, 9, 40):
+        x = np.abs(RNG.normal(size=size)) - 0.1
+        x[0] = 0.5
+        for a, b in zip(weft.compile(function)(x), function(x), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12, strict=True)

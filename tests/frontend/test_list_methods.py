@@ -221,3 +221,11 @@ def test_extremes_of_numbers_of_python_are_such_numbers() -> None:
     x = np.array([1, 2, -3])
     for a, b in zip(weft.compile(extremes)(x), extremes(x), strict=True):
         assert (type(a), a) == (type(b), b)
+
+
+def test_the_best_of_texts_is_an_error() -> None:
+    def best(x: Any) -> Any:
+        return len(max(("a", "bc"), key=lambda name: x[len(name)]))
+
+    with pytest.raises(weft.Error, match="W201: which of these is the best"):
+        weft.compile(best)(np.array([1.0, 2.0, 3.0]))

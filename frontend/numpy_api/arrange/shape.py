@@ -13,6 +13,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.dims import differ, larger, nonnegative
 from ....ir.indices.index import Dim, product
+from ....ir.types import I64
 from ...tracing.arrays.views import OfRow, Perhaps, is_dense, link, link_whole
 from ...tracing.context.active import current
 from ...tracing.operand import (
@@ -25,13 +26,14 @@ from ...tracing.operand import (
     broadcast,
     common_shape,
     fill_shape,
+    is_choice,
     matched,
     required,
     reshape,
     shape_of,
     strong,
 )
-from ...tracing.values.tracer import Tracer
+from ...tracing.values.tracer import SymbolicDim, Tracer
 from ..elements.elementwise import fresh
 from ..registry import numpy
 from ..select.index import Span, as_number, getitem, take_spans
@@ -235,6 +237,9 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
     x = strong(a)
     if axis is None:
         return reshape(roll(ravel(x), shift, 0), x.type.shape)
+    if isinstance(shift, Tracer) and not isinstance(shift, SymbolicDim) and not (
+            shift.ndim or is_choice(shift)):
+        return _rolled(x, shift, axis_of(axis, x.ndim))
     shifts, axes = np.broadcast_arrays(np.asarray(shift), np.asarray(axis))
     by: Dim
     for by, at in zip(shifts.ravel().tolist(), axes.ravel().tolist(), strict=True):
@@ -247,6 +252,14 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
                 Span(size - by, 1, by), Span(0, 1, size - by))]
             x = current().emit("concatenate", *parts, axis=at)
     return fresh(x)
+
+
+def _rolled(x: Any, shift: Any, axis: int) -> Any:
+    """By a computed number of places."""
+    size = x.type.shape[axis]
+    count: Any = as_number(larger(size, 1))
+    place: Any = current().emit("iota", axis=0, dtype=I64, shape=(size,))
+    return getitem(x, (*(slice(None),) * axis, (place - shift % count) % count))
 
 
 @numpy(np.tile, samples=("x[2,3], 2", "x[3], (2, 2)"))

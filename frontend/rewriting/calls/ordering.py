@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from ....ir.diagnose import error
 from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.selection import Selection
 from ...tracing.operand import is_weak, to_tracer
+from ...tracing.source import user_loc
 from ...tracing.values.tracer import Tracer
 from ..regions.branches import choose
-from ..regions.state import is_traced
+from ..regions.state import is_array, is_traced
 
 
 def extreme(name: str, asks: Callable[[Any], bool]) -> Callable[..., Any]:
@@ -110,6 +112,10 @@ def _item(items: list[Any], at: Any) -> Any:
     """One of some items, of which all are numbers or arrays of one shape, or tuples of such."""
     if isinstance(items[0], tuple):
         return tuple(_item([item[place] for item in items], at) for place in range(len(items[0])))
+    if not all(map(is_array, items)):
+        raise error("W201", "which of these is the best is not known before the function runs, and "
+                            "they are no numbers or arrays", locs=user_loc(),
+                    hint="number them: max(range(len(names)), key=...)")
     whole: Any = np.stack([*map(to_tracer, items)])
     return _as_numbers(whole[at], items)
 

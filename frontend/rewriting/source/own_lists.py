@@ -29,7 +29,10 @@ def own_lists(function: ast.FunctionDef) -> frozenset[str]:
     for node in here(function.body):
         fine.update(_reads(node))
         for name, value in _bindings(node):
-            (bound if _is_new(value) else shared).add(name)
+            if _is_new(value):
+                bound.add(name)
+            elif not _is_made(value):
+                shared.add(name)
         growing.update(_grown(node))
         if isinstance(node, ast.For):  # rounds go on as what they are over grows
             changed = {name for each in here(node.body) for name in _grown(each)}
@@ -85,6 +88,16 @@ def _is_new(value: ast.AST | None) -> bool:
         and value.func.id in ("list", "sorted"))
 
 
+def _is_made(value: ast.AST | None) -> bool:
+    """Whether an expression makes something that nobody else has, or no list."""
+    if isinstance(value, ast.Call):
+        root = value.func
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        return value.func is not root and isinstance(root, ast.Name) and root.id in _MODULES
+    return isinstance(value, (ast.Constant, ast.BinOp, ast.Compare))
+
+
 def _is_ours(value: ast.AST | None, name: str) -> bool:
     """Whether it is a call of what rewritten code asks for (``queues``)."""
     return isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and (
@@ -112,6 +125,8 @@ def _reads(node: ast.AST) -> Iterator[ast.AST]:
     if isinstance(node, ast.Subscript):
         yield node.value
         yield from node.slice.elts if isinstance(node.slice, ast.Tuple) else (node.slice,)
+    elif isinstance(node, ast.Attribute) and not hasattr(list, node.attr):
+        yield node.value  # which is no list there
     elif isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
             yield node.func.value
