@@ -24,6 +24,7 @@ import numpy as np
 from ...ir.diagnose import Error, FailedAssertionError, OutOfRangeError, ShapeError, error
 from .. import tree
 from ..numpy_api.host import Warned
+from ..rewriting.regions.optional import optional
 from ..rewriting.regions.room import FIRST, MOST, TIMES, is_full, room_for, roomy
 from ..rewriting.retrace import trace_as_written
 from ..tracing.arrays.variable import Variable
@@ -251,7 +252,7 @@ class Function(Generic[P, R]):
                 with graph.activate():
                     return self._recorded(graph, args, kwargs)
             found, leaves, structure = self._retried(
-                lambda room: self._specialise(args, kwargs, room), args, kwargs)
+                lambda room, nothing: self._specialise(args, kwargs, room, nothing), args, kwargs)
             aliases = self._aliases
             if len(aliases) >= _ALIASES:
                 aliases.clear()
@@ -279,25 +280,30 @@ class Function(Generic[P, R]):
                 self._signature = self._signature.with_fixed(new)
 
     def _retried(
-        self, make: Callable[[int], T], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self, make: Callable[[int, bool], T], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> T:
         """What ``make`` gives, where numbers among the arguments become static if the trace asks
         for their values, as a size does: those it asks for, else all integers. If that is of no
         use they stay traced. ``make`` is told for how many items there is room in lists of which
-        nobody knows how long they become: first for none, if numbers may say that."""
+        nobody knows how long they become: first for none, if numbers may say that; and whether
+        names may be None on some ways."""
         saved = self.fixed, self._signature
         first: Error | None = None
+        nothing: Error | None = None
         room = 0 if self._signature.traced(args, kwargs, bool, int, float) else self._room
         while True:
             used = self._signature
             try:
-                return make(room)
+                return make(room, nothing is not None)
             except Error as problem:
                 if self._signature is not used:
                     continue  # another thread has made arguments static
                 names = self._asked(problem, args, kwargs)
                 if problem.grows and not room and (problem.truth or not names):
                     room = self._room
+                    continue
+                if problem.optional and nothing is None and not names:
+                    nothing = problem
                     continue
                 if names:
                     kind, where = "a number whose value is", next(iter(problem.locs), None)
@@ -310,7 +316,7 @@ class Function(Generic[P, R]):
                 if not whole:
                     with self._lock:
                         self.fixed, self._signature = saved
-                    raise (first or problem) from None
+                    raise (nothing or first or problem) from None
                 first = problem
                 self._fix(whole, "it is an integer without whose value there was no trace")
 
@@ -324,7 +330,7 @@ class Function(Generic[P, R]):
         return problem.asked if problem.asked.issubset(numbers) else frozenset()
 
     def _specialise(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], room: int
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], room: int, nothing: bool
     ) -> tuple[Specialisation, list[Any], tree.TreeDef]:
         """The program for a call, with the leaves and the structure that it was made for."""
         signature = self._signature  # of which another thread may make another one meanwhile
@@ -348,7 +354,7 @@ class Function(Generic[P, R]):
                             hint="make the dim dynamic, or allow it with on_recompile='warn'")
             with paused_collector(), self._compiling():
                 with taken("trace", self.__name__):
-                    traced = self._traced(signature, args, kwargs, room)
+                    traced = self._traced(signature, args, kwargs, room, nothing)
                 stages, sources = stages_of(traced, self.options)
                 program = make_step(stages, sources, traced.variables)
             spent = 1e3 * (time.perf_counter() - start)
@@ -405,16 +411,21 @@ class Function(Generic[P, R]):
         if method is not self:
             return method.trace(*args[1:], **kwargs)
         return self._retried(
-            lambda room: self._traced(self._signature.of_specs(), args, kwargs, room),
-            args, kwargs)
+            lambda room, nothing: self._traced(
+                self._signature.of_specs(), args, kwargs, room, nothing), args, kwargs)
 
     def _traced(
-        self, signature: Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any], items: int
+        self, signature: Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any], items: int,
+        nothing: bool,
     ) -> Traced:
-        with room_for(items) as room:
-            return roomy(trace_as_written(
-                self.py_func, args, kwargs, signature=signature, host=self._warned,
-                flags=signature.traced(args, kwargs, bool)), room)
+        with room_for(items) as room, optional(nothing) as names:
+            try:
+                return roomy(trace_as_written(
+                    self.py_func, args, kwargs, signature=signature, host=self._warned,
+                    flags=signature.traced(args, kwargs, bool)), room)
+            except Error as problem:
+                problem.optional = names.seen
+                raise
 
     @boundary
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:

@@ -29,6 +29,7 @@ from ..numpy_api.host import Warned
 from ..viz.document import graph_document
 from ..viz.page import frame
 from .arrays.grid import FoundGrid, Grid
+from .arrays.maybe import Returned, is_maybe
 from .arrays.selection import Found, Selection
 from .arrays.standins import standing_in
 from .arrays.variable import Variable
@@ -249,7 +250,9 @@ def _word(label: str) -> str:
     return re.sub(r"\W+", "_", label).strip("_") or "arg"
 
 
-def _found(chosen: Selection | Grid) -> Found | FoundGrid:
+def _found(chosen: Any) -> Any:
+    if is_maybe(chosen):
+        return Returned(chosen.maybe)
     return FoundGrid(chosen) if isinstance(chosen, Grid) else Found(chosen)
 
 
@@ -280,6 +283,8 @@ def _results(
             return None
         if _is_said(leaf):
             return tree.Static(leaf)
+        if is_maybe(leaf):
+            return chosen(leaf)
         unknown = isinstance(leaf, Grid) or (isinstance(leaf, Selection) and leaf.known is None)
         return chosen(leaf) if unknown else leaf
 

@@ -20,10 +20,12 @@ from ....ir.indices.index import Dim
 from ....ir.ops.control.region import ENDLESS
 from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.growing import NONE, GrowingList, Item
+from ...tracing.arrays.maybe import Maybe, is_maybe
 from ...tracing.arrays.selection import Selection
 from ...tracing.source import user_loc
+from .optional import common
 from .room import ask_room
-from .state import is_array
+from .state import UNBOUND, is_array
 
 
 class Own(str):
@@ -110,24 +112,32 @@ def _item(values: Sequence[Any]) -> Item | None:
     return found
 
 
-def converted(value: Any, item: Item, room: Dim) -> GrowingList:
-    """A list as one of that form."""
+def converted(value: Any, item: Item, room: Dim | None) -> Any:
+    """A list as one of that form; without room, what may be None."""
+    if room is None:
+        return Maybe.of(value, item).bound()
     if not isinstance(value, GrowingList):
         return GrowingList.made(value, item, room)
     return value if (value.item, value.room) == (item, room) else value.widened(item, room)
 
 
-Form = tuple[Item, Dim]
+Form = tuple[Item, Dim | None]
 
 
 def forms(
     names: Sequence[str], before: Sequence[Any], ways: Sequence[Sequence[Any]],
 ) -> dict[int, Form]:
     """By the numbers of names, the form that lists need that two ways leave with different lengths:
-    of which items, with how much room. None for those that have it."""
-    found = {}
+    of which items, with how much room. None for those that have it. What is None on one way needs
+    one as well."""
+    found: dict[int, Form] = {}
     for at, name in enumerate(names):
         values = [way[at] for way in ways]
+        item = common(values)
+        if item is not None:
+            if not all(is_maybe(value) and value.maybe.item == item for value in values):
+                found[at] = item, None
+            continue
         if not isinstance(name, Own) or not all(map(is_list, values)):
             continue
         growing = [isinstance(value, GrowingList) for value in values]
@@ -151,10 +161,14 @@ def formed(values: Sequence[Any], wanted: Mapping[int, Form]) -> tuple[Any, ...]
         spare = room - _room(value)
         return not isinstance(spare, int) or spare >= 0
 
-    return tuple(
-        converted(value, *wanted[at])
-        if at in wanted and is_list(value) and fits(value, wanted[at][1]) else value
-        for at, value in enumerate(values))
+    def made(value: Any, item: Item, room: Dim | None) -> Any:
+        if room is None:
+            return value if value is UNBOUND or (
+                is_maybe(value) and value.maybe.item == item) else converted(value, item, room)
+        return converted(value, item, room) if is_list(value) and fits(value, room) else value
+
+    return tuple(made(value, *wanted[at]) if at in wanted else value
+                 for at, value in enumerate(values))
 
 
 def joined(value: Any, ways: Sequence[Any]) -> Any:

@@ -15,7 +15,8 @@ from ....ir.types import TensorType
 from ... import tree
 from ...tracing.arrays import views
 from ...tracing.arrays.array import TracedArray
-from ...tracing.arrays.growing import GrowingList, Item
+from ...tracing.arrays.growing import GrowingList
+from ...tracing.arrays.maybe import is_maybe
 from ...tracing.context.active import current
 from ...tracing.operand import to_tracer
 from ...tracing.source import user_loc
@@ -25,7 +26,8 @@ from ...transforms import regions
 from ..source.exits import RESULT
 from .adopting import Adopted
 from .branches import differ, may_be_lost, shown
-from .growing import Growth, Own, converted, formed
+from .growing import Form, Growth, Own, converted, formed
+from .optional import common
 from .sharing import Key, Sharing
 from .state import (
     UNBOUND,
@@ -70,7 +72,7 @@ class Loop:
         self.entry: Entry | None = None
         self.after: tuple[Any, ...] = ()
         self.growths: dict[int, Growth] = {}  # of lists that rounds make longer or shorter
-        self.longer: dict[int, tuple[Item, Dim]] = {}  # what such lists are to begin as
+        self.longer: dict[int, Form] = {}  # what such lists, or what may be None, is to begin as
         self.sharing = Sharing()
         self.used_up: dict[int, Tracer] = {}  # arrays around the loop that rounds may write to
         self.results: Any = None
@@ -165,8 +167,9 @@ class Loop:
             self.entry = entry = self._enter(state)
             self.body(index)
             self.after = formed(self.region.get(), {
-                at: (value.item, value.room) for at, value in enumerate(self.first)
-                if isinstance(value, GrowingList)})
+                at: (value.maybe.item, None) if is_maybe(value) else (value.item, value.room)
+                for at, value in enumerate(self.first)
+                if isinstance(value, GrowingList) or is_maybe(value)})
         made = {}
         for at, (name, found) in enumerate(zip(self.names, self.parts, strict=True)):
             value = self.after[at]
@@ -192,7 +195,12 @@ class Loop:
     def _grow(self, at: int, name: str, value: Any) -> None:
         """Raises OtherCarryError where a round has changed the length of a list, and the loop has
         to begin with room for all that rounds may add."""
-        if isinstance(name, Own):
+        item = common([self.first[at], value])
+        if item is not None and not all(
+                is_maybe(each) and each.maybe.item == item for each in (self.first[at], value)):
+            self.longer[at] = item, None
+            raise OtherCarryError
+        if item is None and isinstance(name, Own):
             growth = self.growths.setdefault(at, Growth())
             longer = growth.after(self.first[at], value, self.most)
             if longer is not None:

@@ -455,10 +455,10 @@ def _choice(node: ast.Expr) -> ast.If | None:
 
 
 def _asks_truth(node: ast.Compare) -> bool:
-    """``x is True``, which may be a traced answer."""
+    """``x is True`` and ``x is None``, which may have a traced answer."""
     (other, *_) = node.comparators
     return isinstance(node.ops[0], (ast.Is, ast.IsNot)) and isinstance(
-        other, ast.Constant) and isinstance(other.value, bool)
+        other, ast.Constant) and (other.value is None or isinstance(other.value, bool))
 
 
 def _generates(node: ast.AST) -> bool:
