@@ -100,6 +100,40 @@ def of_an_object(x: Any) -> Any:
     return split.place, split.value, share
 
 
+class Tracker:
+    """Changed in a method: what is in its dict, too."""
+
+    def __init__(self) -> None:
+        self.best, self.state = None, {"last": None, "count": 0}
+
+    def update(self, v: Any) -> None:
+        if self.best is None or v > self.best:
+            self.best = v
+        if v > 0.3:
+            self.state["last"] = v
+            self.state["count"] += 1
+
+
+def of_methods(x: Any) -> Any:
+    tracker = Tracker()
+    for i in range(len(x)):
+        tracker.update(x[i])
+    return tracker.best, tracker.state
+
+
+def in_nests(x: Any) -> Any:
+    found = {"best": None, "count": 0}
+    same, slots = found, [None] * min(3, len(x))
+    for v in x:
+        if v > 0.3:
+            found["best"] = v
+            found["count"] += 1
+    for i in range(len(slots)):
+        if x[i] > 0.3:
+            slots[i] = x[i]
+    return found, same["best"], slots, sum(1 if each is None else 0 for each in slots)
+
+
 def stopped_early(x: Any) -> Any:
     w, best, best_loss, waited = np.zeros(2), None, np.inf, 0
     for v in x:
@@ -116,7 +150,10 @@ def stopped_early(x: Any) -> Any:
 
 def same(found: Any, wanted: Any) -> None:
     assert (found is None) == (wanted is None)
-    if isinstance(wanted, tuple):
+    if isinstance(wanted, dict):
+        assert list(found) == list(wanted)
+        found, wanted = tuple(found.values()), tuple(wanted.values())
+    if isinstance(wanted, (tuple, list)):
         for a, b in zip(found, wanted, strict=True):
             same(a, b)
     elif wanted is not None:
@@ -129,7 +166,7 @@ ABOVE = np.array([0.1, 0.7, -0.4, 0.35, 0.9, -2.0])
 @pytest.mark.parametrize("x", [ABOVE, -np.abs(ABOVE), ABOVE[:1], np.tile(ABOVE, 12)])
 @pytest.mark.parametrize("function", [
     last_above, asked, nearest, unpacked, first_above, of_a_function, changed_in_place, in_a_while,
-    of_an_object, stopped_early])
+    of_an_object, of_methods, in_nests, stopped_early])
 def test_none_on_some_ways(function: Callable[[Any], Any], x: Any) -> None:
     same(weft.compile(function)(x), function(x))
 
@@ -161,6 +198,32 @@ def test_gradients_of_what_may_be_none() -> None:
 
     for x, slope in ((ABOVE, np.array([0, 0, 0, 0, 1.8, 0])), (-np.abs(ABOVE), np.zeros(6))):
         np.testing.assert_allclose(weft.compile(weft.grad(loss))(x), slope)
+
+
+def shared(x: Any) -> Any:
+    w, best = x * 1, None
+    if x[0] > 0:
+        best = w
+    w += 100
+    return best, w
+
+
+def written(x: Any) -> Any:
+    w, row = np.zeros((3, 3)), None
+    for i in range(3):
+        if x[i] > 0.3:
+            row = w[i]
+    if row is not None:
+        row += 2
+    return row, w
+
+
+@pytest.mark.parametrize("function", [shared, written])
+def test_arrays_of_which_it_is_not_known_whether_they_are_views(
+    function: Callable[[Any], Any]
+) -> None:
+    with pytest.raises(weft.Error, match=r"W102|W201"):
+        weft.compile(function)(ABOVE)
 
 
 def test_what_cannot_be_none_on_some_ways() -> None:

@@ -20,10 +20,9 @@ from ....ir.indices.index import Dim
 from ....ir.ops.control.region import ENDLESS
 from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.growing import NONE, GrowingList, Item
-from ...tracing.arrays.maybe import Maybe, is_maybe
 from ...tracing.arrays.selection import Selection
 from ...tracing.source import user_loc
-from .optional import common
+from .optional import as_maybe, common, has_kind
 from .room import ask_room
 from .state import UNBOUND, is_array
 
@@ -112,16 +111,16 @@ def _item(values: Sequence[Any]) -> Item | None:
     return found
 
 
-def converted(value: Any, item: Item, room: Dim | None) -> Any:
+def converted(value: Any, item: Any, room: Dim | None) -> Any:
     """A list as one of that form; without room, what may be None."""
     if room is None:
-        return Maybe.of(value, item).bound()
+        return as_maybe(value, item)
     if not isinstance(value, GrowingList):
         return GrowingList.made(value, item, room)
     return value if (value.item, value.room) == (item, room) else value.widened(item, room)
 
 
-Form = tuple[Item, Dim | None]
+Form = tuple[Any, Dim | None]  # of items with room for so many, or a Kind
 
 
 def forms(
@@ -133,10 +132,10 @@ def forms(
     found: dict[int, Form] = {}
     for at, name in enumerate(names):
         values = [way[at] for way in ways]
-        item = common(values)
-        if item is not None:
-            if not all(is_maybe(value) and value.maybe.item == item for value in values):
-                found[at] = item, None
+        kind = common(values)
+        if kind is not None:
+            if not all(has_kind(value, kind) for value in values):
+                found[at] = kind, None
             continue
         if not isinstance(name, Own) or not all(map(is_list, values)):
             continue
@@ -161,10 +160,9 @@ def formed(values: Sequence[Any], wanted: Mapping[int, Form]) -> tuple[Any, ...]
         spare = room - _room(value)
         return not isinstance(spare, int) or spare >= 0
 
-    def made(value: Any, item: Item, room: Dim | None) -> Any:
+    def made(value: Any, item: Any, room: Dim | None) -> Any:
         if room is None:
-            return value if value is UNBOUND or (
-                is_maybe(value) and value.maybe.item == item) else converted(value, item, room)
+            return value if value is UNBOUND else as_maybe(value, item)
         return converted(value, item, room) if is_list(value) and fits(value, room) else value
 
     return tuple(made(value, *wanted[at]) if at in wanted else value

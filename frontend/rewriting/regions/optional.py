@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...tracing.arrays.growing import Item
-from ...tracing.arrays.maybe import is_maybe
+from ...tracing.arrays.maybe import Maybe, is_maybe
 from .state import UNBOUND
 
 
@@ -42,9 +42,66 @@ def optional(allowed: bool) -> Iterator[Optional]:
         _OPTIONAL.reset(token)
 
 
-def common(values: Sequence[Any]) -> Item | None:
-    """What values are like of which some may be None; None where all are known to be there, or
-    none is, or where they are not alike."""
+class Slots(dict[Any, Any]):
+    """What items of lists and dicts are like, by their places, of those that may be None."""
+
+
+Kind = Item | Slots
+
+
+def _is_nest(value: Any) -> bool:
+    return type(value) in (list, dict)
+
+
+def _keys(value: Any) -> list[Any]:
+    return list(value) if type(value) is dict else list(range(len(value)))
+
+
+def has_kind(value: Any, kind: Kind) -> bool:
+    """Whether a value is bound so already."""
+    if isinstance(kind, Slots):
+        return all(has_kind(value[key], each) for key, each in kind.items())
+    return is_maybe(value) and bool(value.maybe.item == kind)
+
+
+def kind_of(value: Any) -> Kind | None:
+    """What a value that is bound so is like; None for others."""
+    if is_maybe(value):
+        found: Item = value.maybe.item
+        return found
+    if not _is_nest(value):
+        return None
+    return Slots((key, kind) for key in _keys(value)
+                 if (kind := kind_of(value[key])) is not None) or None
+
+
+def as_maybe(value: Any, kind: Kind) -> Any:
+    """A value as one of that kind; a list or a dict is changed in place, where others have it."""
+    if has_kind(value, kind):
+        return value
+    if isinstance(kind, Slots):
+        for key, each in kind.items():
+            value[key] = as_maybe(value[key], each)
+        return value
+    return Maybe.of(value, kind).bound()
+
+
+def common(values: Sequence[Any]) -> Kind | None:
+    """What values are like of which some, or items of which, may be None; None where all are known
+    to be there, or none is, or where they are not alike."""
+    first = values[0]
+    if _OPTIONAL.get() is None or all(value is first for value in values):
+        return None
+    if _is_nest(first):
+        if not all(type(value) is type(first) and _keys(value) == _keys(first)
+                   for value in values):
+            return None
+        return Slots((key, kind) for key in _keys(first)
+                     if (kind := common([value[key] for value in values])) is not None) or None
+    return _common(values)
+
+
+def _common(values: Sequence[Any]) -> Item | None:
     state = _OPTIONAL.get()
     if state is None or not any(value is None or is_maybe(value) for value in values) or any(
             value is UNBOUND for value in values):

@@ -16,7 +16,6 @@ from ... import tree
 from ...tracing.arrays import views
 from ...tracing.arrays.array import TracedArray
 from ...tracing.arrays.growing import GrowingList
-from ...tracing.arrays.maybe import is_maybe
 from ...tracing.context.active import current
 from ...tracing.operand import to_tracer
 from ...tracing.source import user_loc
@@ -27,7 +26,7 @@ from ..source.exits import RESULT
 from .adopting import Adopted
 from .branches import differ, may_be_lost, shown
 from .growing import Form, Growth, Own, converted, formed
-from .optional import common
+from .optional import common, has_kind, kind_of
 from .sharing import Key, Sharing
 from .state import (
     UNBOUND,
@@ -167,9 +166,9 @@ class Loop:
             self.entry = entry = self._enter(state)
             self.body(index)
             self.after = formed(self.region.get(), {
-                at: (value.maybe.item, None) if is_maybe(value) else (value.item, value.room)
-                for at, value in enumerate(self.first)
-                if isinstance(value, GrowingList) or is_maybe(value)})
+                at: (value.item, value.room) if isinstance(value, GrowingList) else
+                (kind_of(value), None) for at, value in enumerate(self.first)
+                if isinstance(value, GrowingList) or kind_of(value) is not None})
         made = {}
         for at, (name, found) in enumerate(zip(self.names, self.parts, strict=True)):
             value = self.after[at]
@@ -195,12 +194,11 @@ class Loop:
     def _grow(self, at: int, name: str, value: Any) -> None:
         """Raises OtherCarryError where a round has changed the length of a list, and the loop has
         to begin with room for all that rounds may add."""
-        item = common([self.first[at], value])
-        if item is not None and not all(
-                is_maybe(each) and each.maybe.item == item for each in (self.first[at], value)):
-            self.longer[at] = item, None
+        kind = common([self.first[at], value])
+        if kind is not None and not (has_kind(self.first[at], kind) and has_kind(value, kind)):
+            self.longer[at] = kind, None
             raise OtherCarryError
-        if item is None and isinstance(name, Own):
+        if kind is None and isinstance(name, Own):
             growth = self.growths.setdefault(at, Growth())
             longer = growth.after(self.first[at], value, self.most)
             if longer is not None:
