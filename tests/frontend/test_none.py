@@ -21,7 +21,8 @@ def last_above(x: Any) -> Any:
 
 def asked(x: Any) -> Any:
     """Whether there is one decides what is computed, and a check is where it is used."""
-    best, found = None, None
+    best: Any = None
+    found: Any = None
     for i in range(len(x)):
         if x[i] > 0.3:
             best, found = i, x * 2
@@ -88,7 +89,8 @@ def in_a_while(x: Any) -> Any:
 
 class Split:
     def __init__(self) -> None:
-        self.place = self.value = None
+        self.place: Any = None
+        self.value: Any = None
 
 
 def of_an_object(x: Any) -> Any:
@@ -104,7 +106,8 @@ class Tracker:
     """Changed in a method: what is in its dict, too."""
 
     def __init__(self) -> None:
-        self.best, self.state = None, {"last": None, "count": 0}
+        self.best: Any = None
+        self.state: dict[str, Any] = {"last": None, "count": 0}
 
     def update(self, v: Any) -> None:
         if self.best is None or v > self.best:
@@ -122,7 +125,7 @@ def of_methods(x: Any) -> Any:
 
 
 def in_nests(x: Any) -> Any:
-    found = {"best": None, "count": 0}
+    found: dict[str, Any] = {"best": None, "count": 0}
     same, slots = found, [None] * min(3, len(x))
     for v in x:
         if v > 0.3:

@@ -146,7 +146,7 @@ def test_a_step_that_needs_more_room_leaves_variables_as_they_were() -> None:
 
 
 def test_other_kinds_of_arguments_get_more_room_too() -> None:
-    compiled = weft.compile(counted_down, on_recompile="silent")
+    compiled = weft.compile(on_recompile="silent")(counted_down)
     for n in (np.array(3), np.array(2.0), np.array(FIRST + 1), np.array(FIRST + 2.0)):
         same(compiled(n), counted_down(n))
 

@@ -239,7 +239,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tracer:
         return reshape(roll(ravel(x), shift, 0), x.type.shape)
     if isinstance(shift, Tracer) and not isinstance(shift, SymbolicDim) and not (
             shift.ndim or is_choice(shift)):
-        return _rolled(x, shift, axis_of(axis, x.ndim))
+        moved: Tracer = _rolled(x, shift, axis_of(axis, x.ndim))
+        return moved
     shifts, axes = np.broadcast_arrays(np.asarray(shift), np.asarray(axis))
     by: Dim
     for by, at in zip(shifts.ravel().tolist(), axes.ravel().tolist(), strict=True):

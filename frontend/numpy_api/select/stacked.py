@@ -21,7 +21,7 @@ def _rows(x: Selection, array: Any) -> Selection:
 
 
 def _stacked(arrays: Selection, axis: int = 0) -> Any:
-    rows = _rows(arrays, arrays.array)
+    rows: Any = _rows(arrays, arrays.array)
     return rows if axis == 0 else np.moveaxis(rows, 0, axis)
 
 

@@ -72,6 +72,7 @@ class GrowingList(FilteredList):
     """See the module docstring. Each leaf of an item has an array of ``rows``."""
 
     __slots__ = ("count", "item", "least", "most", "relative", "rows")
+    count: Any  # how many items there are, not a method
 
     def __init__(self, item: Item, rows: Sequence[Any], count: Any, least: int, most: Dim,
                  relative: bool = False) -> None:
@@ -222,7 +223,8 @@ class GrowingList(FilteredList):
             count = current().emit("ensure", count, room - count - other.count, message=FULL)
             spare = max(spare, 0)
         place: Any = current().emit("iota", axis=0, dtype=I64, shape=(room,))
-        source = np.clip(place - count, 0, other.room - 1)
+        last: Any = other.room - 1
+        source = np.clip(place - count, 0, last)
         self.rows = [np.where(np.expand_dims(place < count, tuple(range(1, row.ndim))), row,
                               more[source])
                      for row, more in zip(here.rows, there.rows, strict=True)]
