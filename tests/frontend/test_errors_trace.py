@@ -553,8 +553,3 @@ def test_what_needs_a_size_now_says_what_to_write(
 ) -> None:
     with pytest.raises(weft.Error, match=f"W201.*\n(.*\n)*.*{fix}"):
         weft.compile(function, dynamic={"x": {0: "n"}})(np.ones(3))
-
-
-def test_a_shift_that_is_an_array_has_no_number() -> None:
-    with pytest.raises(weft.Error, match=r"W201.*\n(.*\n)*.*fix"):
-        weft.compile(np.roll)(np.ones(3), np.array(1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Callable
 from typing import Any
 
@@ -490,3 +491,79 @@ def test_a_name_that_is_bound_to_the_array_of_a_list(function: Callable[[Any], A
         x[0] = 0.5
         for a, b in zip(weft.compile(function)(x), function(x), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-12, strict=True)
+
+
+def runs_of_equal(x: Any) -> Any:
+    x = np.round(x)
+    out = []
+    last, count = x[0], 1
+    for v in x[1:]:
+        if v == last:
+            count += 1
+        else:
+            out.append((last, count))
+            last, count = v, 1
+    out.append((last, count))
+    return out, max(count for _, count in out)
+
+
+def above(x: Any) -> Any:
+    out = []
+    for i in range(len(x)):
+        if x[i] > 0:
+            out.append((i, x[i], (x[i] * x[:2], 2.5)))
+    return out
+
+
+def from_a_function(x: Any) -> Any:
+    found = above(x)
+    total = 0.0
+    for i, v, _ in found:
+        total += i * v
+    return {"found": found}, len(found), total
+
+
+@pytest.mark.parametrize("function", [runs_of_equal, above, from_a_function])
+def test_lists_of_tuples_are_returned(function: Callable[[Any], Any]) -> None:
+    for size in (2, 7, 40):
+        x = RNG.normal(size=size)
+        found, wanted = weft.compile(function)(x), function(x)
+        assert weft.tree.structure(found) == weft.tree.structure(wanted)
+        for a, b in zip(*map(weft.tree.leaves, (found, wanted)), strict=True):
+            assert type(a) is type(b)
+            np.testing.assert_allclose(a, b, rtol=1e-12, strict=True)
+
+
+def test_a_list_that_a_function_has_given_away_is_not_changed() -> None:
+    def changed(x: Any) -> Any:
+        found = above(x)
+        found.append((1, x[0], (x[:2], 1.0)))
+        return found
+
+    with pytest.raises(weft.Error, match=r"W123: .* asked to \.append"):
+        weft.compile(changed)(RNG.normal(size=5))
+
+
+def longest_rising(x: Any) -> Any:
+    tails = []
+    for v in x:
+        at = bisect.bisect_left(tails, v)
+        if at == len(tails):
+            tails.append(v)
+        else:
+            tails[at] = v
+    return len(tails), tails
+
+
+def places_in_order(x: Any) -> Any:
+    x = np.sort(x)
+    steps = [-1.0, 0.5, 0.5, 2.0]
+    return (bisect.bisect_left(x, 0.2), bisect.bisect_right(x, x[0]), bisect.bisect(steps, x[-1]),
+            bisect.bisect_left(steps, 0.5))
+
+
+@pytest.mark.parametrize("function", [longest_rising, places_in_order])
+def test_bisection(function: Callable[[Any], Any]) -> None:
+    for size in (1, 6, 30):
+        x = RNG.normal(size=size)
+        same(weft.compile(function)(x), function(x))

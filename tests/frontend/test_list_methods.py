@@ -229,3 +229,19 @@ def test_the_best_of_texts_is_an_error() -> None:
 
     with pytest.raises(weft.Error, match="W201: which of these is the best"):
         weft.compile(best)(np.array([1.0, 2.0, 3.0]))
+
+
+def test_the_best_of_chosen_items_by_a_key() -> None:
+    def best(x: Any) -> Any:
+        chosen = [v for v in x if not v < -0.5]
+        return (min(chosen, key=lambda v: abs(v - 0.3)), max(chosen, key=lambda v: -v * v),
+                min((i for i in range(len(x)) if x[i] > 0), key=lambda i: x[i] % 0.5),
+                max((i for i in range(len(x)) if x[i] > 0), key=lambda i: 1))
+
+    compiled = weft.compile(best)
+    for x in ([0.2, -1.0, 0.7, 0.1], [np.nan, 0.3, 0.5, 0.1], [0.4, np.nan, -0.2, 0.1]):
+        for a, b in zip(compiled(np.array(x)), best(np.array(x)), strict=True):
+            assert type(a) is type(b)
+            np.testing.assert_array_equal(a, b)
+    with pytest.raises(IndexError, match=r"W124: \w+\(\) arg is an empty sequence"):
+        compiled(np.full(4, -1.0))

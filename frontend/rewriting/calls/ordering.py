@@ -14,7 +14,9 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ...tracing.arrays.filtered import FilteredList
+from ...tracing.arrays.growing import GrowingList
 from ...tracing.arrays.selection import Selection
+from ...tracing.context.active import current
 from ...tracing.operand import is_weak, to_tracer
 from ...tracing.source import user_loc
 from ...tracing.values.tracer import Tracer
@@ -31,6 +33,10 @@ def extreme(name: str, asks: Callable[[Any], bool]) -> Callable[..., Any]:
             args = ([*args[0]],)
         if len(args) == 1 and isinstance(args[0], FilteredList) and key is None:
             return of_filtered(args[0], lambda items: _extreme_chosen(items, name),
+                               *options.values())
+        if len(args) == 1 and isinstance(args[0], FilteredList) and args[0].known is None and (
+                not isinstance(args[0], GrowingList)):
+            return of_filtered(args[0], lambda items: _extreme_by(items, name, key),
                                *options.values())
         items = list(args[0]) if len(args) == 1 and (key or any(map(asks, args))) else [*args]
         if key is not None and items:
@@ -74,6 +80,31 @@ def _extreme_chosen(items: FilteredList, name: str) -> Any:
         known: Any = np.where(np.isnan(items), never, items)
         best = np.where(np.isnan(first), first, reduced(known))
     return Tracer(best.ctx, best.value, weak=True) if items.weak else best
+
+
+def _extreme_by(items: FilteredList, name: str, key: Callable[[Any], Any]) -> Any:
+    """The first of the least or greatest by a key, of items that a condition chooses: those that
+    are not are last in order."""
+    whole = items.array
+    every = [_as_number(whole[at], items) for at in range(whole.shape[0])]
+    given: Any = np.stack([*map(to_tracer, map(key, every))])
+    never = np.inf if name == "min" else -np.inf
+    keys: Any = np.where(np.isnan(given), never, given) if given.dtype.kind == "f" else given
+    count: Any = np.sum(items.mask)
+    if name == "min":
+        at = np.lexsort((keys, ~items.mask))[0]
+    else:
+        order = np.lexsort((keys[::-1], items.mask[::-1]))
+        at = len(every) - 1 - order[-1]
+    if given.dtype.kind == "f":  # in Python's way: one that comes first is never replaced
+        first: Any = np.argmax(items.mask)
+        at = np.where(np.isnan(given[first]), first, at)
+    at = current().emit("ensure", at, count - 1, message=f"{name}() arg is an empty sequence")
+    return _as_number(whole[at], items)
+
+
+def _as_number(x: Any, items: FilteredList) -> Any:
+    return Tracer(x.ctx, x.value, weak=True) if items.weak else x
 
 
 def _are_traced_tuples(keys: list[Any]) -> bool:

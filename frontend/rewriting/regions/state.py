@@ -48,7 +48,8 @@ def lost(name: str, why: str | Error, again: bool = True) -> str | Error:
         why.__traceback__ = why.__context__ = None
     if names is None:
         return why
-    if again or name not in names:
+    if name not in names or (again and not (
+            isinstance(why, str) and isinstance(names[name], Error))):  # which tells more
         names[name] = why
     return names[name]
 

@@ -17,9 +17,10 @@ from .names import RUNTIME, here
 GROWING = frozenset({"append", "pop", "extend", "clear"})
 _METHODS = GROWING | {"copy", "index", "count", "insert", "remove", "reverse", "sort"}
 _ASKING = frozenset({"len", "sum", "max", "min", "sorted", "any", "all", "list", "tuple", "set",
-                     "print", "str", "bool"})
+                     "print", "str", "bool", "bisect", "bisect_left", "bisect_right"})
 _LAZY = frozenset({"enumerate", "zip", "reversed", "map", "filter"})  # ask as they are asked
-_MODULES = frozenset({"np", "numpy", "math", "weft", "scipy", "special", "linalg"})
+_MODULES = frozenset({"np", "numpy", "math", "weft", "scipy", "special", "linalg",
+                      "bisect"})
 
 
 def own_lists(function: ast.FunctionDef) -> frozenset[str]:

@@ -24,7 +24,7 @@ def _refusing(operator: str) -> Callable[[Any, Any], Any]:
     return method
 
 
-def _changing(method: str) -> Callable[..., Any]:
+def changing(method: str) -> Callable[..., Any]:
     def call(self: Any, *args: Any, **options: Any) -> Any:
         raise self.unchangeable(method)
 
@@ -67,7 +67,7 @@ class FilteredList(Selection):
                              f"to .{method}()", locs=user_loc(), types=[self.array.type],
                      hint="bind it to a name that no other name, object or function shares")
 
-    append, extend, insert, remove, pop, clear, index, count, reverse = map(_changing, (
+    append, extend, insert, remove, pop, clear, index, count, reverse = map(changing, (
         "append", "extend", "insert", "remove", "pop", "clear", "index", "count", "reverse"))
 
     def __add__(self, other: Any) -> Any:

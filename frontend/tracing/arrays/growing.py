@@ -25,8 +25,9 @@ from ..context.active import current
 from ..context.distance import tell_bound
 from ..operand import broadcast, cast, to_tracer
 from ..source import user_loc
+from ..spec import Spec
 from ..values.tracer import SymbolicDim, Tracer
-from .filtered import FilteredList
+from .filtered import FilteredList, changing
 from .selection import Selection
 
 NONE = -1 << 60  # the least number of items where there may be none, whatever there was before
@@ -145,7 +146,8 @@ class GrowingList(FilteredList):
     @property
     def shape(self) -> tuple[Any, ...]:
         count = self.least if self.known is not None else self.length
-        return (count, *self.array.shape[1:])
+        alike = len({row.type.shape for row in self.rows}) == 1
+        return (count, *(self.array.shape[1:] if alike else ()))
 
     @property
     def length(self) -> Any:
@@ -172,9 +174,7 @@ class GrowingList(FilteredList):
         if self.known is not None:
             return list(self)
         if self.item.structure != tree.LEAF:
-            raise error("W123", "a list of tuples whose length is decided when the function runs "
-                                "is returned", locs=user_loc(),
-                        hint="return an array of it, np.array(items)")
+            return GivenList(self.item, self.rows, self.count, self.least, self.most)
         return self.of(self.array)
 
     # -- as a list
@@ -344,6 +344,57 @@ class GrowingList(FilteredList):
 
     def reverse(self) -> None:
         raise self._refused("turned round in place")
+
+
+class GivenList(GrowingList):
+    """A list of tuples that has been given away: nobody can change it."""
+
+    __slots__ = ()
+
+    def again(self, *leaves: Any) -> GivenList:
+        *rows, count = leaves
+        return GivenList(self.item, rows, count, self.least, self.most, self.relative)
+
+    @property
+    def given(self) -> GivenList:
+        return self
+
+    def unchangeable(self, method: str) -> Error:
+        return error("W123", "a list of tuples whose length is decided when the function runs, and "
+                             f"which a function has returned, is asked to .{method}()",
+                     locs=user_loc(), types=[row.type for row in self.rows],
+                     hint="make another list of it in a loop")
+
+    def __setitem__(self, at: Any, value: Any) -> None:
+        raise self.unchangeable("__setitem__")
+
+    append, extend, pop, clear, sort, __iadd__ = map(changing, (
+        "append", "extend", "pop", "clear", "sort", "__iadd__"))
+
+
+class ReturnedList:
+    """A list of tuples as a result of the program: a nest of its rows and of how many items there
+    are."""
+
+    by_values = True
+
+    def __init__(self, found: GrowingList) -> None:
+        self.item, self.parts = found.item, (*found.rows, found.count)
+
+    @staticmethod
+    def items(item: Item, parts: Sequence[Any]) -> Any:
+        """What the program gave as what the function returns; of types, those of an item."""
+        *rows, count = parts
+        if isinstance(count, Spec):
+            return [tree.unflatten(item.structure, [
+                Spec(row.dtype, row.shape[1:]) for row in rows])]
+        columns = [row[:count].tolist() if weak else row[:count]
+                   for row, weak in zip(rows, item.weak, strict=True)]
+        return [tree.unflatten(item.structure, list(each))
+                for each in zip(*columns, strict=True)]
+
+
+tree.register(ReturnedList, lambda found: (found.parts, found.item), ReturnedList.items)
 
 
 def _is_plain(value: Any) -> bool:
