@@ -29,7 +29,7 @@ from ..numpy_api.host import Warned
 from ..viz.document import graph_document
 from ..viz.page import frame
 from .arrays.grid import FoundGrid, Grid
-from .arrays.growing import GivenList, ReturnedList
+from .arrays.growing import GrowingList, ReturnedList
 from .arrays.maybe import Returned, is_maybe
 from .arrays.selection import Found, Selection
 from .arrays.standins import standing_in
@@ -254,7 +254,7 @@ def _word(label: str) -> str:
 def _found(chosen: Any) -> Any:
     if is_maybe(chosen):
         return Returned(chosen.maybe)
-    if isinstance(chosen, GivenList):
+    if isinstance(chosen, GrowingList) and chosen.item.structure != tree.LEAF:
         return ReturnedList(chosen)
     return FoundGrid(chosen) if isinstance(chosen, Grid) else Found(chosen)
 

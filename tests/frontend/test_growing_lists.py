@@ -567,3 +567,34 @@ def test_bisection(function: Callable[[Any], Any]) -> None:
     for size in (1, 6, 30):
         x = RNG.normal(size=size)
         same(weft.compile(function)(x), function(x))
+
+
+def parts_of_tuples(x: Any) -> Any:
+    out = []
+    for i in range(len(x)):
+        if x[i] > 0:
+            out.append((i, x[i]))
+    k, total = np.argmax(x), 0.0
+    for i, v in out[1:]:
+        total += i * v
+    return (out[::-1], out[1:], out[:-1], out[:k], out[k:], out[-2:], out[2:1], out[:],
+            len(out[1:]), total)
+
+
+def path_backwards(x: Any) -> Any:
+    """A path through a table, from its end."""
+    i, j = len(x) - 1, len(x) - 1
+    path = [(i, j)]
+    while i > 0 or j > 0:
+        if j == 0 or (i > 0 and x[i] * j < x[j] * i):
+            i -= 1
+        else:
+            j -= 1
+        path.append((i, j))
+    return path[::-1]
+
+
+@pytest.mark.parametrize("function", [parts_of_tuples, path_backwards])
+def test_parts_of_lists_of_tuples(function: Callable[[Any], Any]) -> None:
+    for x in (RNG.normal(size=9), -np.ones(3), np.ones(1)):
+        assert weft.compile(function)(x) == function(x)

@@ -281,9 +281,31 @@ class GrowingList(FilteredList):
     def __getitem__(self, at: Any) -> Any:
         if not _is_number(at):
             if self.item.structure != tree.LEAF:
-                raise self._refused("asked for a part of it")
+                return self._part(at)
             return self.of(self.array)[at]
         return self.row(current().apply(self._place, (at,)))
+
+    def _part(self, at: Any) -> Any:
+        """A slice of tuples: another list."""
+        if self.known is not None:
+            return list(self)[at]
+        ends = [at.start, at.stop] if isinstance(at, slice) else []
+        forwards = bool(ends) and at.step in (None, 1) and all(
+            end is None or _is_number(end) for end in ends)
+        if not forwards and (ends != [None, None] or at.step != -1):
+            raise self._refused("asked for a part of it")
+        place: Any = current().emit("iota", axis=0, dtype=I64, shape=(self.room,))
+        last: Any = self.room - 1
+        if not forwards:
+            count, source = self.count, self.count - 1 - place
+        else:
+            start, stop = (self.count * 0 + default if end is None else np.minimum(np.where(
+                end < 0, np.maximum(end + self.count, 0), end), self.count)
+                for end, default in zip(ends, (0, self.count), strict=True))
+            count, source = np.maximum(stop - start, 0), place + start
+        rows = [row[np.clip(source, 0, last)] for row in self.rows]
+        return GrowingList(self.item, rows, count, NONE if self.relative else 0, self.most,
+                           self.relative)
 
     def row(self, place: Any) -> Any:
         """What is at a place, be there an item or not."""
