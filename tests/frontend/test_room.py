@@ -388,3 +388,28 @@ def test_it_is_lowered_with_room() -> None:
     same(lowered.compile()(np.array(4)), counted_down(np.array(4)))
     with pytest.raises(IndexError, match="W124: a list has become longer than there is room for"):
         lowered.compile()(np.array(2 * FIRST))
+
+
+def nearest_first(weights: Any) -> Any:
+    """Neighbours in a loop of which nobody knows how many rounds it has, in a branch: room for
+    those that there may be is not asked for again and again."""
+    n = len(weights)
+    distance, done = np.full(n, np.inf), np.zeros(n, bool)
+    distance[0] = 0
+    queue = []
+    queue.append((0.0, 0))
+    while len(queue) > 0:
+        d, u = queue.pop(0)
+        if done[u]:
+            continue
+        for v in np.nonzero(weights[u])[0]:
+            if d + weights[u, v] < distance[v]:
+                distance[v] = d + weights[u, v]
+                queue.append((distance[v], v))
+        done[u] = True
+    return distance
+
+
+def test_room_for_what_a_branch_in_a_loop_appends() -> None:
+    weights = np.where(GRAPH, np.arange(49.0).reshape(7, 7) % 8, 0)
+    same(weft.compile(nearest_first)(weights), nearest_first(weights))

@@ -186,7 +186,7 @@ class Growth:
 
     def __init__(self) -> None:
         self.most = self.least = self.peak = 0
-        self.base: Dim | None = None  # the room before the loop
+        self.base: Dim | None = None  # how many items there may be before the loop
         self.started: GrowingList | None = None
 
     def begin(self, value: GrowingList) -> None:
@@ -222,14 +222,17 @@ class Growth:
             room = _larger(_room(first), _room(value))
             return replace(item, open=True), room if item.open else room + ask_room()
         if self.base is None:
-            self.base, self.most, self.least = _room(first), most, least
+            self.base, self.most, self.least = _most(first), most, least
         self.most, self.least = max(self.most, most), min(self.least, least)
         higher = _room(value) - _most(started)
         if _room(value) != _room(started) and isinstance(higher, int):
             self.peak = max(self.peak, higher)
         self.peak = max(self.peak, self.most)
         rounds = self.most * limit - self.most if self.most > 0 else 0
-        return item, self.base + rounds + self.peak
+        gap = self.base + rounds + self.peak - _room(first)
+        if not isinstance(gap, int):  # more than enough
+            return item, _room(first) + rounds + self.peak
+        return item, _room(first) + max(gap, 0)
 
     def end(self, value: GrowingList, first: GrowingList, limit: Dim, exact: bool) -> GrowingList:
         """After the loop; ``exact``: it has as many rounds as the limit says."""
