@@ -19,6 +19,7 @@ from ..tracing.values.tracer import Tracer
 from .calls import lists
 from .calls.builtins import BUILTINS, converting, of_lists
 from .calls.functions import called_as, converted, is_function
+from .calls.heaps import heapify, heappop, heappush, least
 from .calls.items import item, item_of_row, places
 from .calls.printing import percent, printed
 from .regions.branches import choose, if_
@@ -31,10 +32,10 @@ from .regions.state import UNBOUND, Part, context_of, is_traced, truth, values
 from .source.matching import has_keys, is_one, is_row, middle, part, without
 
 __all__ = ["UNBOUND", "Filtered", "Own", "both", "called", "caught", "chained", "check", "choose",
-           "either", "extended", "filtered", "for_", "given", "growing", "has_keys", "if_",
-           "is_one", "is_row", "item", "item_of_row", "let_go", "middle", "negated", "part",
-           "percent", "places", "popleft", "printed", "queue", "raised", "result", "sliced",
-           "truth", "values", "while_", "without"]
+           "either", "extended", "filtered", "for_", "given", "growing", "has_keys", "heapify",
+           "heappop", "heappush", "if_", "is_one", "is_row", "item", "item_of_row", "least",
+           "let_go", "middle", "negated", "part", "percent", "places", "popleft", "printed",
+           "queue", "raised", "result", "sliced", "truth", "values", "while_", "without"]
 
 
 def called(function: Any) -> Any:

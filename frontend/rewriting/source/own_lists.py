@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Set
 
-from .names import RUNTIME, here
+from .names import RUNTIME, changed_by_ours, here
 
 GROWING = frozenset({"append", "pop", "extend", "clear"})
 _METHODS = GROWING | {"copy", "index", "count", "insert", "remove", "reverse", "sort"}
@@ -29,8 +29,8 @@ def own_lists(function: ast.FunctionDef) -> frozenset[str]:
     fine: set[ast.AST] = set()
     for node in here(function.body):
         fine.update(_reads(node))
-        for name, value in _bindings(node):
-            if _is_new(value):
+        for name, value in bindings(node):
+            if is_new(value):
                 bound.add(name)
             elif not _is_made(value):
                 shared.add(name)
@@ -50,7 +50,7 @@ def own_lists(function: ast.FunctionDef) -> frozenset[str]:
     return frozenset((bound & growing) - shared - arguments)
 
 
-def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
+def bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
     """Names that a node binds, and to what, if it is said there."""
     if isinstance(node, ast.Assign) and len(node.targets) == 1:
         yield from pairs(node.targets[0], node.value)
@@ -80,10 +80,10 @@ def pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.AST | No
                 yield each.id, part
 
 
-def _is_new(value: ast.AST | None) -> bool:
+def is_new(value: ast.AST | None) -> bool:
     """Whether an expression makes a list."""
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
-        return _is_new(value.left)
+        return is_new(value.left)
     return isinstance(value, (ast.List, ast.ListComp)) or _is_ours(value, "queue") or (
         isinstance(value, ast.Call) and isinstance(value.func, ast.Name)
         and value.func.id in ("list", "sorted"))
@@ -107,7 +107,7 @@ def _is_ours(value: ast.AST | None, name: str) -> bool:
 
 def to_grow(function: ast.FunctionDef, lists: Set[str]) -> set[ast.AST]:
     """Expressions that make such lists, of what may have as many items as values say."""
-    return {value for node in here(function.body) for name, value in _bindings(node)
+    return {value for node in here(function.body) for name, value in bindings(node)
             if name in lists and isinstance(value, (ast.ListComp, ast.Call))}
 
 
@@ -115,8 +115,8 @@ def _grown(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(
             node.func.value, ast.Name) and node.func.attr in GROWING:
         yield node.func.value.id
-    elif _is_ours(node, "popleft"):
-        yield from (each.id for each in ast.walk(node) if isinstance(each, ast.Name))
+    elif (path := changed_by_ours(node)) is not None:
+        yield path
     elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
         yield node.target.id
 
@@ -133,7 +133,9 @@ def _reads(node: ast.AST) -> Iterator[ast.AST]:
             yield node.func.value
             if node.func.attr == "extend":
                 yield from node.args
-        if _only_asks(node.func) or _is_ours(node, "popleft"):
+        if changed_by_ours(node) is not None or _is_ours(node, "least"):
+            yield from node.args
+        if _only_asks(node.func):
             for argument in node.args:
                 yield from asked(argument)
     elif isinstance(node, (ast.For, ast.comprehension)):

@@ -23,6 +23,7 @@ from typing import Any
 
 from .effects import of_loop
 from .exits import Exits
+from .heaps import as_heaps
 from .matching import Matches
 from .names import RUNTIME, bound, changed, here
 from .own_lists import own_lists, returned, to_grow
@@ -35,6 +36,7 @@ _COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==
 def rewritten(node: ast.FunctionDef) -> ast.FunctionDef:
     """The function, changed in place; see the module docstring. Lines and columns stay."""
     as_lists(node)
+    as_heaps(node)
     own = own_lists(node)
     _Around("growing", to_grow(node, own)).visit(node)
     _Extending(own).visit(node)

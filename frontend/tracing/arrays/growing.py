@@ -251,6 +251,13 @@ class GrowingList(FilteredList):
             self.rows = [np.concatenate([row[1:], row[:1]]) for row in self.rows]
         return found
 
+    def take(self, place: Any) -> Any:
+        """Take out the item at a place, where the last one is afterwards."""
+        found, last = self.row(place), self.count - 1
+        self.rows = [row.at[place].set(row[last]) for row in self.rows]
+        self._moved(-1)
+        return found
+
     def clear(self) -> None:
         self.count, self.least, self.most = self.count * 0, NONE if self.relative else 0, 0
 
