@@ -313,7 +313,7 @@ def test_the_back_ends_know_the_same_primitives() -> None:
 
 def test_every_op_that_computes_has_a_schedule() -> None:
     lowered = {Kind.MAP, Kind.VIEW, Kind.REDUCE, Kind.CONTRACT, Kind.GATHER, Kind.SCATTER,
-               Kind.HOST, Kind.SCAN, Kind.SORT, Kind.SEARCH}
+               Kind.HOST, Kind.SCAN, Kind.SORT, Kind.COMPRESS, Kind.SEARCH}
     resolved = {Kind.EFFECT, Kind.RESOURCE, Kind.EXTENT, Kind.REGION, Kind.COMPLEX, Kind.ALIAS}
     assert {op.kind for op in OPS.values()} <= lowered | resolved
 

@@ -26,6 +26,7 @@ from ...ir.kernels.kernel import (
     Axis,
     Carry,
     Check,
+    Compress,
     Const,
     Contract,
     Index,
@@ -45,6 +46,7 @@ from ...ir.plans.plan import tasks_of
 from ...ir.types import BOOL, DTYPES, DType
 from ..kernel.nest import Loop, nest
 from .axes import Layout, is_dot, is_tile, layout_of
+from .compress import emit_compress
 from .ranked import emit_ranked
 from .scalars import TRITON_PRIMITIVES, TRITON_TYPES, Tile
 from .sorts import emit_sort
@@ -120,6 +122,8 @@ class _Emitter(TileSums):
         last = self.kernel.body[-1] if self.kernel.body else None
         if isinstance(last, Ranked):
             emit_ranked(self, self.statements)
+        elif isinstance(last, Compress):
+            emit_compress(self, self.statements)
         elif isinstance(last, Sort):
             emit_sort(self, self.statements)
         else:

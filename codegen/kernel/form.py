@@ -71,6 +71,18 @@ def lower_sort(low: Lowering, name: str) -> Kernel:
     return low.kernel(name, [out, room])
 
 
+def lower_compress(low: Lowering, name: str) -> Kernel:
+    """One task, as where an element goes depends on those before it."""
+    anchor = low.body.nodes[-1]
+    (x, mask), (result,) = anchor.inputs, anchor.results
+    place, chosen = (low.axis(axis, value.shape[0], "seq") for axis, value in (
+        ("j", x), ("k", result)))
+    out = Param("y0", result.type, mutable=True)
+    low.builder.compress(out.name, low.value(x, (place,)), place, low.value(mask, (place,)),
+                         chosen)
+    return low.kernel(name, [out])
+
+
 @dataclass(frozen=True)
 class Form:
     """The kernel of a body, and how a node that holds such a body calls it."""
@@ -123,5 +135,6 @@ def lower(node: Node, name: str) -> Form:
 
 
 _ALONE: Mapping[Kind, Callable[[Lowering, str], Kernel]] = {
-    Kind.SCATTER: lower_scatter, Kind.SORT: lower_sort, Kind.REGION: lower_rounds,
+    Kind.SCATTER: lower_scatter, Kind.SORT: lower_sort, Kind.COMPRESS: lower_compress,
+    Kind.REGION: lower_rounds,
 }

@@ -21,8 +21,8 @@ def symbol_name(name: str) -> str:
 def kernel_name(node: Node) -> str:
     """The name of the kernel of a fused node, by what it is built around."""
     kinds = {inner.op.kind for inner in node.attrs["body"].nodes}
-    anchor = next((kind for kind in (Kind.REGION, Kind.SORT, Kind.SCATTER, Kind.CONTRACT, Kind.SCAN,
-                               Kind.REDUCE)
+    anchor = next((kind for kind in (Kind.REGION, Kind.SORT, Kind.COMPRESS, Kind.SCATTER,
+                                     Kind.CONTRACT, Kind.SCAN, Kind.REDUCE)
                    if kind in kinds), Kind.MAP)
     return symbol_name(f"{anchor.value}_{node.name.rpartition('/')[2]}")
 

@@ -207,6 +207,7 @@ def _record(
     except EndError as end:  # after checks, of which one may fail first
         ctx.raising(ctx.full(False, np.dtype(bool)), end.problem)
         result = False  # which no call gives
+    ctx.end()
     check_unchanged(arguments, in_tree, inputs, signature.names, function)
     ctx.graph.results, out_tree, out_kinds = _results(
         ctx, function, result, chosen=_found, checked=ctx.asserted is not None)
@@ -251,12 +252,21 @@ def _word(label: str) -> str:
     return re.sub(r"\W+", "_", label).strip("_") or "arg"
 
 
+_MANY = 1 << 14  # elements, of which a program takes out some faster than NumPy does afterwards
+
+
 def _found(chosen: Any) -> Any:
+    """What a function returns of chosen elements: all, and which of them; or, of many, those
+    alone. Of what may be None, and of lists of tuples, their parts."""
     if is_maybe(chosen):
         return Returned(chosen.maybe)
     if isinstance(chosen, GrowingList) and chosen.item.structure != tree.LEAF:
         return ReturnedList(chosen)
-    return FoundGrid(chosen) if isinstance(chosen, Grid) else Found(chosen)
+    if isinstance(chosen, Grid):
+        return FoundGrid(chosen)
+    found, size = Found(chosen), chosen.mask.type.size
+    many = found.kind == "array" and found.axis is None and isinstance(size, int) and size >= _MANY
+    return chosen.settled() if many else found
 
 
 def _is_said(leaf: Any) -> bool:
@@ -346,6 +356,7 @@ def trace_region(function: Callable[..., Any], operands: Sequence[Parameter],
         with ctx.activate():
             args = tree.unflatten(in_tree, inputs)
             result = function(*args)
+            ctx.end()
             check_unchanged(args, in_tree, inputs, _operands, function)
             values, out_tree, kinds = _results(ctx, function, result)
     finally:

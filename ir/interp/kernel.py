@@ -21,6 +21,7 @@ from ..kernels.kernel import (
     Apply,
     Carry,
     Check,
+    Compress,
     Const,
     Contract,
     Index,
@@ -36,6 +37,7 @@ from ..kernels.kernel import (
     identity,
 )
 from ..kernels.ordering import (
+    compressed,
     parted_places,
     parted_values,
     sorted_places,
@@ -189,6 +191,8 @@ class _KernelRun:
             self._store(stmt)
         elif isinstance(stmt, Ranked):
             self._ranked(stmt)
+        elif isinstance(stmt, Compress):
+            self._compress(stmt)
         elif isinstance(stmt, Sort):
             self._sort(stmt)
         elif isinstance(stmt, Check):
@@ -271,6 +275,13 @@ class _KernelRun:
         ordered = sorted_places(rows) if stmt.places else sorted_values(rows)
         index = tuple(np.broadcast_to(self._index(dim), shape) for dim in stmt.indices)
         self.memory[stmt.param][index] = np.moveaxis(ordered, -1, at)
+
+    def _compress(self, stmt: Compress) -> None:
+        length = self.axes[stmt.axis].size
+        value, mask = (np.broadcast_to(self.values[name].ravel(), length)
+                       for name in (stmt.value, stmt.mask))
+        memory = self.memory[stmt.param]
+        memory[...] = compressed(value, mask, size=memory.size)
 
     def _ranked(self, stmt: Ranked) -> None:
         at, ranks = self.position(stmt.axis), self.position(stmt.ranks)

@@ -22,7 +22,7 @@ def reads_and_stores(kernel: Kernel) -> tuple[frozenset[str], frozenset[str]]:
             needed |= {stmt.param} - stored
         if isinstance(stmt, (Store, Sort)):
             stored.add(stmt.param)
-        if isinstance(stmt, Sort):
+        if isinstance(stmt, Sort) and stmt.room:
             stored.add(stmt.room)
     return frozenset(needed), frozenset(stored)
 

@@ -13,6 +13,7 @@ from .kernel import (
     Apply,
     Carry,
     Check,
+    Compress,
     Const,
     Contract,
     Index,
@@ -117,6 +118,11 @@ class KernelBuilder:
                ranks: str, *, places: bool, room: str, whole: bool) -> None:
         self.body.append(Ranked("", value.dtype, param, indices, value.name, axis, places, room,
                                 rank.name, ranks, whole))
+
+    def compress(self, param: str, value: Scalar, axis: Dim, mask: Scalar,
+                 chosen: Dim) -> None:
+        self.body.append(Compress("", value.dtype, param, (chosen,), value.name, str(axis), False,
+                                  "", mask.name, str(chosen)))
 
     def check(self, value: Scalar, site: int) -> None:
         if (Check, value.name, site) not in self._known:

@@ -267,7 +267,7 @@ class Sort(Stmt):
     """``sort param[.., axis] = value over axis``: rows of values in ascending order, as
     ``ordering`` has it; or, with ``places``, where in their rows they are.
 
-    ``room`` has memory for each row that the kernel may use as it likes.
+    ``room`` has memory for each row that the kernel may use as it likes, if it names a parameter.
     """
 
     param: str
@@ -298,6 +298,20 @@ class Ranked(Sort):
     @property
     def operands(self) -> tuple[str, ...]:
         return (self.value, self.rank, *_values(*self.indices))
+
+
+@dataclass(frozen=True, eq=False)
+class Compress(Sort):
+    """``compress param[chosen] = value over axis where mask over chosen``: the first values where
+    the mask holds, in turn, and 0 where there are not as many. It needs no room.
+    """
+
+    mask: str
+    chosen: str
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        return (self.value, self.mask, *_values(*self.indices))
 
 
 def room_of(

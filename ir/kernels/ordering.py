@@ -79,3 +79,11 @@ def _inside(ranks: Array, count: int) -> Array:
 def sorted_places(x: Array) -> Array:
     """Where the elements in ascending order are along the last axis; equal ones stay in turn."""
     return np.argsort(keys_of(np.ascontiguousarray(x), places=True), axis=-1, kind="stable")
+
+
+def compressed(x: Array, mask: Array, *, size: int) -> Array:
+    """The first elements of a vector where a mask holds, 0 where there are not as many."""
+    made = np.zeros(size, x.dtype)
+    found = x[mask][:size]
+    made[:len(found)] = found
+    return made

@@ -45,6 +45,7 @@ class Kind(enum.Enum):
     HOST = "host"          # a function of NumPy that runs between native launches
     SCAN = "scan"          # what is carried along an axis
     SORT = "sort"          # rows in order, or where their elements in order are
+    COMPRESS = "compress"  # the elements where a mask holds, one after the other
     SEARCH = "search"      # the place of each value in an axis that is in order
     EFFECT = "effect"      # reads or writes a variable
     RESOURCE = "resource"  # talks to a queue, and may wait
@@ -186,7 +187,7 @@ class OpDef:
         """Dtypes by name, and those in which the whole op is computed instead."""
         if self.expand is not None or self.kind is Kind.SCATTER:
             return _HALVES
-        return _NARROW if self.kind is Kind.SORT else _NONE
+        return _NARROW if self.kind in (Kind.SORT, Kind.COMPRESS) else _NONE
 
     def missing(self) -> list[str]:
         """The pieces this row lacks; the completeness test wants none."""
@@ -195,8 +196,8 @@ class OpDef:
             Kind.CONTRACT: ("ref",), Kind.GATHER: ("ref",), Kind.SCATTER: ("ref",),
             Kind.COMPLEX: ("ref",), Kind.ALIAS: ("ref",),
             Kind.HOST: ("ref",), Kind.SCAN: ("ref", "body", "start"), Kind.SORT: ("ref",),
-            Kind.SEARCH: ("ref", "body"), Kind.EFFECT: ("effect",), Kind.REGION: ("ref",),
-            Kind.RESOURCE: ("ref",), Kind.EXTENT: ("ref",),
+            Kind.COMPRESS: ("ref",), Kind.SEARCH: ("ref", "body"), Kind.EFFECT: ("effect",),
+            Kind.REGION: ("ref",), Kind.RESOURCE: ("ref",), Kind.EXTENT: ("ref",),
         }[self.kind]
         if self.expand is not None:
             need = ("ref",)

@@ -20,12 +20,13 @@ from .elements.whole import ROWS as WHOLE_ROWS
 from .hosted.fourier import ROWS as FOURIER_ROWS
 from .hosted.host import ROWS as HOST_ROWS
 from .op import OpDef
+from .places.compress import ROWS as COMPRESS_ROWS
 from .places.index import ROWS as INDEX_ROWS
 from .places.view import ROWS as VIEW_ROWS
 
 ALL_ROWS: tuple[OpDef, ...] = (
     *MAP_ROWS, *LOGARITHM_ROWS, *REDUCE_ROWS, *VIEW_ROWS, *INDEX_ROWS, *SCAN_ROWS, *SORT_ROWS,
-    *SPECIAL_ROWS, *RANDOM_ROWS, *COMPLEX_ROWS, *HOST_ROWS, *FOURIER_ROWS, *EFFECT_ROWS,
-    *QUEUE_ROWS, *EXTENT_ROWS, *REGION_ROWS, *WHOLE_ROWS)
+    *COMPRESS_ROWS, *SPECIAL_ROWS, *RANDOM_ROWS, *COMPLEX_ROWS, *HOST_ROWS, *FOURIER_ROWS,
+    *EFFECT_ROWS, *QUEUE_ROWS, *EXTENT_ROWS, *REGION_ROWS, *WHOLE_ROWS)
 
 OPS: MappingProxyType[str, OpDef] = MappingProxyType({row.name: row for row in ALL_ROWS})

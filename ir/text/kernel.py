@@ -7,6 +7,7 @@
             | ("sort" | "argsort") name "[" {dim} "]" "=" %id "over" axis "in" name
             | ("ranked" | "partition" | "argpartition") name "[" {dim} "]" "=" %id "over" axis
               "at" %id "over" axis "in" name
+            | "compress" name "[" axis "]" "=" %id "over" axis "where" %id "over" axis
             | %id ":" dtype "=" ("const" number | "index" dim | name "[" {dim} "]" ["if" %id]
             | "reduce" combiner %id "over" axis [order] | "carry" %id "next" %id "over" axis
             | "last" %id "over" axis
@@ -34,6 +35,7 @@ from ..kernels.kernel import (
     Axis,
     Carry,
     Check,
+    Compress,
     Const,
     Contract,
     Index,
@@ -57,7 +59,7 @@ from .scanner import STRING, WORD, Scanner
 
 _AXIS = re.compile(r"(par|seq|lane)\s+(\w+)\s+in\b")
 _ACCESS = re.compile(rf"({STRING}|{WORD})\s*\[([^\]\n]*)\]")
-_SORT = re.compile(r"(?:ranked|(?:arg)?(?:sort|partition))\b(?!\s*\[)")
+_SORT = re.compile(r"(?:ranked|compress|(?:arg)?(?:sort|partition))\b(?!\s*\[)")
 _VALUE = re.compile(r"%\w+")
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _NUMBER = re.compile(r"true\b|false\b|-?(?:inf\b|nan\b|\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
@@ -239,8 +241,10 @@ class _KernelReader:
         value = self._known()
         axis, at = self._over(), None
         if not verb.endswith("sort"):
-            scanner.expect("at")
+            scanner.expect("where" if verb == "compress" else "at")
             at = self._known(), self._over()
+        if at is not None and verb == "compress":
+            return Compress("", self.dtypes[value], *access, value, axis, False, "", *at)
         scanner.expect("in")
         room = scanner.name("a parameter")
         parts = ("", self.dtypes[value], *access, value, axis, places, room)

@@ -25,6 +25,7 @@ from ..kernels.kernel import (
     Apply,
     Carry,
     Check,
+    Compress,
     Const,
     Contract,
     Index,
@@ -217,6 +218,9 @@ def print_stmt(stmt: Stmt) -> str:
     if isinstance(stmt, Store):
         sign = "+=" if stmt.accumulate else "="
         return f"{_access(stmt.param, stmt.indices)} {sign} {stmt.value}{_guard(stmt.guard)}"
+    if isinstance(stmt, Compress):
+        return (f"compress {_access(stmt.param, stmt.indices)} = {stmt.value} over {stmt.axis} "
+                f"where {stmt.mask} over {stmt.chosen}")
     if isinstance(stmt, Sort):
         verbs, at = ("sort", "argsort"), ""
         if isinstance(stmt, Ranked):

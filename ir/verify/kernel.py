@@ -17,6 +17,7 @@ from ..kernels.kernel import (
     Apply,
     Carry,
     Check,
+    Compress,
     Const,
     Contract,
     Index,
@@ -145,6 +146,8 @@ def _dtype_problem(kernel: Kernel, stmt: Stmt, dtypes: dict[str, DType]) -> str:
         case Sort():
             if isinstance(stmt, Ranked) and dtypes[stmt.rank] != I64:
                 return f"a rank of dtype {dtypes[stmt.rank]}"
+            if isinstance(stmt, Compress) and dtypes[stmt.mask] != BOOL:
+                return f"a mask of dtype {dtypes[stmt.mask]}"
             expected = dtypes[stmt.value]
             made = I64 if stmt.places else expected
             if kernel.param(stmt.param).type.dtype != made or expected == BOOL:
@@ -287,6 +290,9 @@ def check_sorts(kernel: Kernel) -> Problems:
     axes, values = {axis.name: axis for axis in kernel.axes}, kernel.value_axes
     for stmt in sorts:
         axis, own = axes.get(stmt.axis), kernel.param(stmt.param).type
+        if isinstance(stmt, Compress):
+            yield from _check_compress(kernel, stmt)
+            continue
         ranked = stmt if isinstance(stmt, Ranked) else None
         ranks = axes.get(ranked.ranks) if ranked else None
         rows = [other for other in kernel.axes if other not in (axis, ranks)]
@@ -308,6 +314,19 @@ def check_sorts(kernel: Kernel) -> Problems:
                 stmt.dtype, (*own.shape[:-1], axis.extent), places=stmt.places,
                 ranks=ranks.extent if ranks else None, whole=whole)):
             yield stmt, f"'{stmt.room}' is no room for the rows of '{stmt.param}'"
+
+
+def _check_compress(kernel: Kernel, stmt: Compress) -> Problems:
+    axes, values = {axis.name: axis for axis in kernel.axes}, kernel.value_axes
+    own = kernel.param(stmt.param).type
+    chosen = axes.get(stmt.chosen)
+    if set(axes) != {stmt.axis, stmt.chosen} or stmt.axis == stmt.chosen or any(
+            axis.kind != "seq" for axis in kernel.axes):
+        yield stmt, f"it has two axes, both of them seq: '{stmt.axis}' and '{stmt.chosen}'"
+    elif stmt.chosen in values[stmt.value] | values[stmt.mask]:
+        yield stmt, f"what is chosen depends on '{stmt.chosen}'"
+    elif chosen is None or own.shape != (chosen.extent,) or str(stmt.indices[0]) != stmt.chosen:
+        yield stmt, f"'{stmt.param}' is not a vector along '{stmt.chosen}'"
 
 
 def check_nesting(kernel: Kernel) -> Problems:

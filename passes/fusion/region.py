@@ -12,8 +12,8 @@ from ...ir.indices.walk import substitute
 from ...ir.ops.op import Kind
 
 # What a kernel is built around, the first of them that it has; and what has one alone.
-ANCHORS = (Kind.SORT, Kind.SCATTER, Kind.CONTRACT, Kind.SCAN, Kind.REDUCE)
-ALONE = frozenset((Kind.SCATTER, Kind.SORT))
+ANCHORS = (Kind.SORT, Kind.COMPRESS, Kind.SCATTER, Kind.CONTRACT, Kind.SCAN, Kind.REDUCE)
+ALONE = frozenset((Kind.SCATTER, Kind.SORT, Kind.COMPRESS))
 
 Runs = tuple[tuple[str, ...], ...]
 

@@ -233,6 +233,7 @@ OPERATIONS: Mapping[Kind, Callable[[Node, Costs], float]] = MappingProxyType({
     Kind.SCAN: lambda node, costs: costs.elements(node.results[0].shape),
     Kind.SORT: lambda node, costs: costs.elements(node.inputs[0].shape) * _logarithm(
         costs.size(node.inputs[0].shape[-1]) if node.inputs[0].shape else 1),
+    Kind.COMPRESS: lambda node, costs: costs.elements(node.inputs[0].shape),
     Kind.SEARCH: lambda node, costs: costs.elements(node.results[0].shape) * _logarithm(
         costs.elements(node.inputs[0].shape)),
     Kind.HOST: lambda node, costs: sum(

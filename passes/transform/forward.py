@@ -32,7 +32,7 @@ from .emit import emit_graph
 
 Tangent = Value | None
 
-_LINEAR = (Kind.VIEW, Kind.GATHER, Kind.SCATTER, Kind.COMPLEX)
+_LINEAR = (Kind.VIEW, Kind.GATHER, Kind.SCATTER, Kind.COMPRESS, Kind.COMPLEX)
 
 
 def jvp(

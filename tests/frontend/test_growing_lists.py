@@ -191,8 +191,39 @@ def never(x: Any) -> Any:
     return len(out), np.array(out).size, np.max(out) if out else -1.0
 
 
+def becomes_an_array(x: Any) -> Any:
+    found = []
+    for i in range(1, len(x) - 1):
+        if x[i] > x[i - 1]:
+            found.append(i)
+    found = np.array(found, dtype=int)
+    near = {"places": found, "values": x[found]}
+    kept = np.ones(len(found), bool)
+    for k in range(len(found)):
+        if x[found[k]] < 0:
+            kept[k] = False
+    found = found[kept]
+    return found, near
+
+
+def begins_again(x: Any) -> Any:
+    found, other = [], {}
+    for v in x:
+        if v > 0:
+            found.append(v)
+    other["above"] = np.array(found)
+    found = []
+    for v in x:
+        if v < 0:
+            found.append(v)
+    total = sum(found)
+    found = total
+    return found, other
+
+
 FUNCTIONS = [peaks, falling, next_greater, pairs, each_round, groups, runs, until, window, items,
-             bound_anew, of_both_dtypes, rows, together, hull, by_number, never]
+             bound_anew, of_both_dtypes, rows, together, hull, by_number, never, becomes_an_array,
+             begins_again]
 
 
 def same(a: Any, z: Any) -> None:
@@ -222,9 +253,23 @@ def test_lists_have_as_many_items_as_values_say(function: Callable[[Any], Any], 
 def test_of_sizes_that_are_not_known() -> None:
     for function in (peaks, falling, until, together):
         compiled = weft.compile(function, dynamic={"x": {0: "n"}})
-        for size in (3, 4, 17, 60):
+        for size in (1, 3, 4, 17, 60):
             x = RNG.normal(size=size)
             same(compiled(x), function(x))
+
+
+def test_rounds_of_a_size_that_go_down() -> None:
+    def above(x: Any) -> Any:
+        found = []
+        for i in range(len(x) - 1, -1, -2):
+            if x[i] > 0:
+                found.append(x[i])
+        return found
+
+    compiled = weft.compile(above, dynamic={"x": {0: "n"}})
+    for size in (0, 1, 2, 17):
+        x = RNG.normal(size=size)
+        same(compiled(x), above(x))
 
 
 def test_gradients_of_what_was_kept() -> None:
@@ -443,7 +488,7 @@ def f(x, given):
 """
     (function,) = ast.parse(text).body
     assert isinstance(function, ast.FunctionDef)
-    assert own_lists(function) == {"a", "b", "i", "q"}
+    assert own_lists(function).at(function.body[-1]) == {"a", "b", "i", "q"}
 
 
 def stacked(x: Any) -> Any:

@@ -84,7 +84,7 @@ def row_case(op: OpDef, sample: Sample) -> tuple[Make, list[str], list[Any]]:
     for at, shape in enumerate(sample.shapes):
         if at in sample.ints:
             args.append(rng.integers(-sample.ints[at], sample.ints[at], shape))
-        elif op.name == "select" and at == 0:
+        elif op.letters[at:at + 1] == "b":
             args.append(rng.random(shape) > 0.5)
         else:
             args.append(rng.uniform(sample.low, sample.high, shape))

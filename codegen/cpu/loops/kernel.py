@@ -25,6 +25,7 @@ from ....ir.kernels.access import local_bytes, scratch_bytes
 from ....ir.kernels.kernel import (
     Axis,
     Check,
+    Compress,
     Contract,
     Kernel,
     Ranked,
@@ -42,6 +43,7 @@ from ...kernel.nest import Ends, Loop, inside, nest
 from ...kernel.pieces import all_ranges, piece
 from ..dims import emit_dim
 from ..host.workers import WORKER_SCRATCH
+from ..sorts.compress import emit_compress
 from ..sorts.long_row import emit_long_row, is_long_row
 from ..sorts.ranked import emit_ranked
 from ..sorts.rows import emit_sort
@@ -75,6 +77,8 @@ def emit_kernel(
         last = kernel.body[-1] if kernel.body else None
         if isinstance(last, Ranked):
             emit_ranked(stmts, scope, last)
+        elif isinstance(last, Compress):
+            emit_compress(stmts, scope, last)
         elif isinstance(last, Sort):
             if is_long_row(kernel):
                 emit_long_row(stmts, scope, last, parallel_for)

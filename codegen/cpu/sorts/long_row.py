@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from ....ir.kernels.kernel import Kernel, Ranked, Sort
+from ....ir.kernels.kernel import Kernel, Sort
 from ....ir.plans.plan import tasks_of
 from ..host.support import element
 from ..loops.scope import Scope
@@ -38,7 +38,7 @@ def is_long_row(kernel: Kernel) -> bool:
     """Whether a kernel sorts one row that may be long. Then its context ends with the threads that
     it may use."""
     last = kernel.body[-1] if kernel.body else None
-    if not isinstance(last, Sort) or isinstance(last, Ranked) or tasks_of(kernel) != 1:
+    if type(last) is not Sort or tasks_of(kernel) != 1:
         return False
     length = kernel.axis(last.axis).extent
     return not isinstance(length, int) or length >= 2 * _least(last)

@@ -44,7 +44,7 @@ class Row:
         self.pairs = stmt.places and stmt.dtype.bits == 64
         self.word = I64 if stmt.places else DTYPES[f"i{stmt.dtype.bits}"]  # what is stored
         self.row = self._start(stmt.param)
-        self.room = self._start(stmt.room)
+        self.room = self._start(stmt.room) if stmt.room else ""
 
     def emit(self) -> None:
         extent = self.stmts.kernel.axis(self.stmt.axis).extent

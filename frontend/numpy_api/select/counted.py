@@ -11,6 +11,7 @@ What is done with elements under a mask does without where it can (``masks``, ``
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,9 @@ from .update import update as put
 
 def realised(x: Selection | Grid) -> Tracer:
     """The elements as an array, which is a view of their memory."""
+    def take(base: Any) -> Any:
+        return getitem(base, index)
+
     if isinstance(x, Grid):
         index, array = _places_in_grid(x), x.array
     elif x.known is not None:
@@ -40,16 +44,22 @@ def realised(x: Selection | Grid) -> Tracer:
     else:
         array, mask = flat(x)
         index = (places_of(mask),)
-    found = getitem(array, index)
+        if array.ndim == 1 and array.dtype.kind not in "cb":
+            take = partial(compressed, mask=mask)
+    found: Tracer = take(array)
     views.link(found, views.Indexed(
-        array, lambda base: getitem(base, index), lambda base, new: put(base, index, new, "set")))
+        array, take, lambda base, new: put(base, index, new, "set")))
     return found
 
 
 def places_of(mask: Any) -> Any:
     """Where a vector of truth values is true."""
-    number: Any = current().emit("iota", axis=0, dtype=I64, shape=(as_dim(np.sum(mask)),))
-    return np.searchsorted(np.cumsum(mask), number + 1)
+    return compressed(current().emit("iota", axis=0, dtype=I64, shape=mask.type.shape), mask)
+
+
+def compressed(x: Any, mask: Any) -> Any:
+    """The elements of a vector where a mask holds, one after the other."""
+    return current().emit("compress", x, mask, size=as_dim(np.sum(mask)))
 
 
 def _places_in_grid(x: Grid) -> tuple[Any, ...]:

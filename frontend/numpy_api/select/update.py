@@ -10,7 +10,7 @@ With index arrays it is a ``scatter`` (the last of equal indices wins) or a ``sc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -277,7 +277,32 @@ def _at_arrays(x: Tracer, parsed: Index, value: Any, mode: str) -> Tracer:
                                                                + len(after))))
     updates = reshape(updates, dims + tuple(
         span.count for axis, span in enumerate(window) if axis not in arrays))
+    if not rank and (made := _at_one_place(x, arrays, window, updates, mode)) is not None:
+        return made
     taken = take_spans(x, window)
     made = ctx.emit("scatter" if mode == "set" else "scatter_add", taken, updates,
                     *arrays.values(), axes=tuple(arrays))
     return made if taken is x else _update_spans(x, window, made, "set")
+
+
+def _at_one_place(
+    x: Tracer, numbers: Mapping[int, Tracer], window: Sequence[Span], updates: Tracer, mode: str
+) -> Tracer | None:
+    """``x[i, 1:-1] = v`` for a traced number i: the row, with what is new in it, is stored where it
+    was, so that a loop which does this writes one row in each round. None for what is a whole row,
+    or has no elements."""
+    points: dict[int, Tracer] = {}
+    for axis, span in enumerate(window):
+        if axis in numbers:
+            points[axis] = numbers[axis]
+        elif not span.keep and isinstance(span.start, int):
+            points[axis] = cast(to_tracer(span.start), numbers[min(numbers)].dtype)
+    left = [axis for axis in range(len(window)) if axis not in points]
+    spans, shape = [window[axis] for axis in left], tuple(x.type.shape[axis] for axis in left)
+    counts = tuple(span.count for span in spans)
+    if counts == shape == updates.type.shape or 0 in counts:
+        return None
+    ctx, axes = current(), tuple(points)
+    row = ctx.emit("gather", x, *points.values(), axes=axes)
+    row = _update_spans(row, spans, reshape(updates, counts), mode)
+    return ctx.emit("scatter", x, row, *points.values(), axes=axes)

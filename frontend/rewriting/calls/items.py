@@ -14,12 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from ....ir.diagnose import error
+from ... import tree
 from ...tracing.arrays import views
 from ...tracing.arrays.buffer import Buffer
 from ...tracing.context.recorder import TraceContext
-from ...tracing.operand import to_tracer
+from ...tracing.operand import is_weak, to_tracer
+from ...tracing.source import user_loc
 from ...tracing.values.tracer import Tracer
 from ..regions.branches import choose
+from ..regions.chosen_lists import watch_one
 from ..regions.state import context_of, is_array, leaves
 
 MANY = 64  # items, of which each is chosen anew
@@ -43,6 +47,8 @@ def item(value: Any, index: Any) -> Any:
                         operator.index(end)  # a list of so many: the argument is a static one
                 return _one_of(value, index, context_of(traced))
             value = context_of(traced).apply(to_tracer, (value,))
+        elif type(value) in (list, tuple) and isinstance(index, Tracer) and _are_nests(value):
+            return one_of(value, index, watched=True)
     return value[index]
 
 
@@ -61,6 +67,36 @@ def _is_table(rows: Sequence[Any]) -> bool:
     return bool(rows) and all(
         type(row) in (list, tuple) and len(row) == len(rows[0]) > 0 and all(map(is_array, row))
         and not any(map(np.ndim, row)) for row in rows)
+
+
+def _are_nests(items: Sequence[Any]) -> bool:
+    """Whether items are nests of numbers and arrays, of one structure."""
+    flat = [leaves(each) for each in items]
+    return bool(flat) and all(structure == flat[0][1] and all(map(is_array, parts))
+                              for parts, structure in flat)
+
+
+def one_of(items: Sequence[Any], at: Any, watched: bool = False) -> Any:
+    """The item at a traced place, of numbers or arrays of one shape, or of nests of such.
+    ``watched``: a list may not be changed, as it is one of its own here."""
+    flat = [tree.flatten(each) for each in items]
+    structure = flat[0][1]
+    if any(other != structure for _, other in flat):
+        raise error("W102", "the items are not alike, and which of them it is depends on values",
+                    locs=user_loc(), hint="make all of them nests of one structure")
+    if not all(map(is_array, flat[0][0])):
+        raise error("W201", "which of these is the best is not known before the function runs, and "
+                            "they are no numbers or arrays", locs=user_loc(),
+                    hint="number them: max(range(len(names)), key=...)")
+    made = []
+    for parts in zip(*(found for found, _ in flat), strict=True):
+        found = _one_of(list(parts), at, context_of(at))
+        weak = all(map(is_weak, parts))
+        made.append(Tracer(found.ctx, found.value, weak=True) if weak else found)
+    result = tree.unflatten(structure, made)
+    if watched and type(result) in (list, dict):
+        watch_one(result, items)
+    return result
 
 
 def _one_of(items: Sequence[Any], index: Any, ctx: TraceContext) -> Any:

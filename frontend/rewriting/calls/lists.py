@@ -22,7 +22,7 @@ from ..regions.branches import choose
 from ..regions.raising import raised
 from ..regions.state import context_of, is_traced, truth
 from .items import item
-from .ordering import ordered
+from .ordering import is_by_tuples, ordered
 
 
 def _flags(items: list[Any], value: Any) -> Any:
@@ -91,7 +91,8 @@ def method(function: Any) -> Callable[..., Any] | None:
         return None
 
     def call(*args: Any, **options: Any) -> Any:
-        if _any_traced(items) or _any_traced(args) or traced is _pop:
+        if _any_traced(items) or _any_traced(args) or traced is _pop or (
+                traced is _sort and ("key" in options or is_by_tuples(items))):
             return traced(items, *args, **options)
         return function(*args, **options)
 

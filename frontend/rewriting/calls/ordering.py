@@ -12,16 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.diagnose import error
 from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.growing import GrowingList
 from ...tracing.arrays.selection import Selection
 from ...tracing.context.active import current
-from ...tracing.operand import is_weak, to_tracer
-from ...tracing.source import user_loc
+from ...tracing.operand import is_number, is_weak, to_tracer
 from ...tracing.values.tracer import Tracer
 from ..regions.branches import choose
 from ..regions.state import is_array, is_traced
+from .items import one_of
 
 
 def extreme(name: str, asks: Callable[[Any], bool]) -> Callable[..., Any]:
@@ -38,18 +37,17 @@ def extreme(name: str, asks: Callable[[Any], bool]) -> Callable[..., Any]:
                 not isinstance(args[0], GrowingList)):
             return of_filtered(args[0], lambda items: _extreme_by(items, name, key),
                                *options.values())
-        items = list(args[0]) if len(args) == 1 and (key or any(map(asks, args))) else [*args]
+        items = list(args[0]) if len(args) == 1 and (
+            key or any(map(asks, args)) or type(args[0]) is list) else [*args]
+        if key is None and is_by_tuples(items):
+            return one_of(items, _first_of(items, name), watched=True)
         if key is not None and items:
             keys = [key(item) for item in items]
+            if is_by_tuples(keys):
+                return one_of(items, _first_of(keys, name), watched=True)
             if any(map(is_traced, keys)):
-                return _item(items, _best(keys, name))
-            if _are_traced_tuples(keys):
-                return _item(items, _extreme_tuple(keys, name))
+                return one_of(items, _best(keys, name), watched=True)
             return items[function(range(len(items)), key=keys.__getitem__)]
-        whole = [*args[0]] if len(args) == 1 and isinstance(args[0], (list, tuple)) else items
-        if key is None and not options and _are_traced_tuples(whole):
-            items = whole
-            return _item(items, _extreme_tuple(items, name))
         if options or key is not None or not any(map(asks, args)):
             return function(*args, **options, **({"key": key} if key is not None else {}))
         if not items:
@@ -107,26 +105,6 @@ def _as_number(x: Any, items: FilteredList) -> Any:
     return Tracer(x.ctx, x.value, weak=True) if items.weak else x
 
 
-def _are_traced_tuples(keys: list[Any]) -> bool:
-    """Whether keys are tuples of as many numbers each, some of them traced."""
-    return bool(keys) and all(
-        type(key) is tuple and len(key) == len(keys[0]) > 0 and not any(map(np.ndim, key))
-        for key in keys) and any(is_traced(part) for key in keys for part in key)
-
-
-def _in_order_of_tuples(keys: list[Any], reverse: bool = False) -> Any:
-    """Where the keys in order are; equal ones stay as they were."""
-    columns: list[Any] = [np.stack([*map(to_tracer, column)])
-                          for column in zip(*keys, strict=True)][::-1]
-    if not reverse:
-        return np.lexsort(tuple(columns))
-    return (len(keys) - 1 - np.lexsort(tuple(column[::-1] for column in columns)))[::-1]
-
-
-def _extreme_tuple(keys: list[Any], name: str) -> Any:
-    return _in_order_of_tuples(keys, reverse=name == "max")[0]
-
-
 def _best(keys: list[Any], name: str) -> Any:
     """Where the first of the least or greatest keys is, in Python's way with NaN: one that comes
     first is never replaced, others never chosen."""
@@ -137,18 +115,6 @@ def _best(keys: list[Any], name: str) -> Any:
     known: Any = np.where(np.isnan(whole), never, whole)
     at = np.argmin(known) if name == "min" else np.argmax(known)
     return np.where(np.isnan(whole[0]), 0, at)
-
-
-def _item(items: list[Any], at: Any) -> Any:
-    """One of some items, of which all are numbers or arrays of one shape, or tuples of such."""
-    if isinstance(items[0], tuple):
-        return tuple(_item([item[place] for item in items], at) for place in range(len(items[0])))
-    if not all(map(is_array, items)):
-        raise error("W201", "which of these is the best is not known before the function runs, and "
-                            "they are no numbers or arrays", locs=user_loc(),
-                    hint="number them: max(range(len(names)), key=...)")
-    whole: Any = np.stack([*map(to_tracer, items)])
-    return _as_numbers(whole[at], items)
 
 
 def _as_numbers(found: Any, items: list[Any]) -> Any:
@@ -164,25 +130,47 @@ def ordered(asks: Callable[[Any], bool]) -> Callable[..., Any]:
         if key is None and isinstance(items, FilteredList):
             chosen: Any = np.sort(items)
             return items.of(*(chosen[::-1] if reverse else chosen).parts())
+        if key is None and is_by_tuples(items):
+            return [one_of(items, at) for at in _order(items, reverse)]
         if key is None and asks(items):
             found = list(np.sort(items if is_traced(items) else to_tracer(list(items))))
             return found[::-1] if reverse else found
-        tuples = isinstance(items, (list, tuple)) and _are_traced_tuples(list(items))
+        tuples = isinstance(items, (list, tuple)) and is_by_tuples(list(items))
         if (key is None and not tuples) or isinstance(items, Selection):
             return builtins.sorted(items, key=key, reverse=reverse)
         items = [*items]
         keys = items if key is None else [key(item) for item in items]
-        if _are_traced_tuples(keys):
-            order = _in_order_of_tuples(keys, reverse)
-            return [_item(items, order[at]) for at in range(len(items))]
-        if not any(map(is_traced, keys)):
+        if not any(map(is_traced, keys)) and not is_by_tuples(keys):
             places = builtins.sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)
             return [items[at] for at in places]
-        whole: Any = np.stack([*map(to_tracer, keys)])
-        if reverse:  # equal ones stay as they were
-            order = (len(items) - 1 - np.argsort(whole[::-1], kind="stable"))[::-1]
-        else:
-            order = np.argsort(whole, kind="stable")
-        return [_item(items, at) for at in order]
+        return [one_of(items, at) for at in _order(keys, reverse)]
 
     return call
+
+
+def is_by_tuples(keys: Any) -> bool:
+    """Whether keys are tuples of as many numbers each, of which some are traced."""
+    if type(keys) is not list or not keys or not all(
+            type(key) is tuple and len(key) == len(keys[0]) > 0 for key in keys):
+        return False
+    parts = [part for key in keys for part in key]
+    return any(map(is_traced, parts)) and all(
+        is_number(part) or (is_array(part) and np.ndim(part) == 0) for part in parts)
+
+
+def _order(keys: list[Any], reverse: bool) -> Any:
+    """The places of keys in their order; equal ones stay as they were."""
+    columns: list[Any] = [np.stack([*map(to_tracer, column)]) for column in (
+        zip(*keys, strict=True) if type(keys[0]) is tuple else [keys])]
+    if reverse:
+        columns = [column[::-1] for column in columns]
+    *others, last = columns
+    order: Any = np.argsort(last, kind="stable")
+    for column in others[::-1]:
+        order = order[np.argsort(column[order], kind="stable")]
+    return (len(keys) - 1 - order)[::-1] if reverse else order
+
+
+def _first_of(keys: list[Any], name: str) -> Any:
+    """Where the first of the least or greatest keys is."""
+    return _order(keys, name == "max")[0]

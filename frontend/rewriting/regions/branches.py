@@ -21,7 +21,9 @@ from ...tracing.values.tracer import Tracer
 from ...transforms import regions
 from ..source.exits import RESULT, RETURNED
 from .adopting import Adopted
+from .chosen_lists import watch
 from .growing import Form, Own, formed, forms, joined
+from .nests import items_of, lists_of
 from .raising import raised_by
 from .state import (
     UNBOUND,
@@ -29,6 +31,7 @@ from .state import (
     Get,
     Part,
     Put,
+    Ways,
     alike,
     context_of,
     is_around,
@@ -40,6 +43,7 @@ from .state import (
     rebuilt,
     restored,
     truth,
+    was_lost,
 )
 
 Places = set[tuple[int, int]]  # of leaves: the numbers of names, and places in what these have
@@ -71,7 +75,7 @@ def if_(test: Any, then: Part, other: Part, get: Get, put: Put, names: Sequence[
         wanted |= longer
         region.before = ctx.apply(formed, (region.before, wanted))
         region.put(region.before)
-    merge = _Merge(ways, region.names)
+    merge = _Merge(ways, region)
     region.put(merge.bound(regions.branched(ctx, flag, merge.regions())))
 
 
@@ -144,8 +148,8 @@ class _Merge:
     """The ends of two ways as one: which results the node of both has, and what names are bound
     to."""
 
-    def __init__(self, ways: Sequence[_Way], names: Sequence[str]) -> None:
-        self.ways, self.names = ways, names
+    def __init__(self, ways: Sequence[_Way], region: Adopted) -> None:
+        self.ways, self.names, self.before = ways, region.names, region.before
         self.traced = [way.region for way in ways]
         self.entries = [way.entry for way in ways]
         self.after = [way.after for way in ways]
@@ -156,7 +160,7 @@ class _Merge:
         self._made = [iter(zip(region.graph.results, region.weak, strict=True))
                       for region in self.traced]
         # Name by name what it is bound to: (structure, leaves), each known or a result's number.
-        self.slots = [self._slot(at, name) for at, name in enumerate(names)]
+        self.slots = [self._slot(at, name) for at, name in enumerate(self.names)]
         self.used_up: list[Tracer] = []  # arguments that some way has changed: they have copies
         self.roots = self._changed_roots()
 
@@ -191,7 +195,8 @@ class _Merge:
             if found == [None, None]:
                 return UNBOUND
             if not (name.startswith(RESULT) or self._has_returned(found.index(None))):
-                lost(name, "on one way only of an if that is decided when the function runs")
+                lost(name, "on one way only of an if that is decided when the function runs",
+                     again=not was_lost(name))
                 return UNBOUND
             found = self._placeholders(found)
         (one, first), (two, second) = found
@@ -269,6 +274,8 @@ class _Merge:
             root.ctx.writes.count += 1
         self._share(made)
         found: list[Any] = []
+        had = [each for _, each in lists_of(self.before)]
+        lists: dict[tuple[int, ...], tuple[Ways, Any]] = {}
         for at, slot in enumerate(self.slots):
             if slot is UNBOUND:
                 found.append(UNBOUND)
@@ -286,13 +293,12 @@ class _Merge:
                         made[place].waiting = True
             value = rebuilt(structure, [part if place is None else made[place]
                                         for part, place in parts])
-            kept = [entry.origin(after[at]) for entry, after in zip(
+            ways = [(entry, after[at]) for entry, after in zip(
                 self.entries, self.after, strict=True)]
-            joined(value, [after[at] for after in self.after])
-            same = kept[0] is not None and kept[0] is kept[1]
-            found.append(restored(self.after[0][at], self.entries[0], value) if same else value)
+            joined(value, [after for _, after in ways])
+            found.append(restored(ways, value, lists))
+        watch(lists.values(), had, found)
         return found
-
 
     def _share(self, made: Sequence[Any]) -> None:
         """Results that have the memory of an array or of each other on one way."""
@@ -317,15 +323,25 @@ def may_be_lost(name: str) -> bool:
 
 
 def differ(name: str, a: Any, b: Any) -> Error:
-    """The error for a name of two values of which neither can be the result of a branch."""
+    """The error for a name of two values of which neither can be the result of a branch: for the
+    first item that differs, of nests that are alike besides."""
     name = "the result" if name.startswith(RESULT) else name
+    while type(a) is type(b):
+        ours, theirs = dict(items_of(a)), dict(items_of(b))
+        other = next((at for at in ours if at in theirs and leaves(ours[at])[1] != leaves(
+            theirs[at])[1]), None)
+        if other is None or ours.keys() != theirs.keys():
+            break
+        name, a, b = f"{name}[{other!r}]", ours[other], theirs[other]
     return error("W102", f"{name} is {shown(a)} on one way and {shown(b)} on the other, which is "
                          "chosen when the function runs", locs=user_loc(), hint=_fix(a, b))
 
 
 def _fix(a: Any, b: Any) -> str:
     if a is None or b is None:
-        return "let a number stand for none, such as -1 or np.nan"
+        other = b if a is None else a
+        return ("let an array stand for none, such as np.full(shape, np.nan)" if getattr(
+            other, "ndim", 0) else "let a number stand for none, such as -1 or np.nan")
     if isinstance(a, str) and isinstance(b, str):
         names = [text.upper().replace(" ", "_").replace("-", "_") for text in (a, b)]
         names = names if all(map(str.isidentifier, names)) else ["ONE", "OTHER"]

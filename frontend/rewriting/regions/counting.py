@@ -23,8 +23,12 @@ from typing import Any
 
 import numpy as np
 
+from ....ir.diagnose import error
 from ....ir.graph import Graph, Node, control_of
+from ....ir.indices.index import product
+from ...tracing.arrays.growing import GrowingList
 from ...tracing.context.active import current
+from ...tracing.source import user_loc
 from ...tracing.trace import Traced
 from ...tracing.values.tracer import Tracer
 from ..source.effects import of_function
@@ -36,8 +40,10 @@ LEAST = 4     # rounds, below which a loop is worth no more than its rounds
 NODES = 500   # of all rounds together
 # Whose functions compute; the second is ``weft.numpy``.
 _MODULES = ("numpy", "weft.frontend.numpy_api", "math", "cmath", "scipy")
-_BUILTINS = frozenset({"abs", "bool", "complex", "float", "int", "len", "max", "min", "range",
-                       "round", "sum"})
+_BUILTINS = frozenset({
+    "abs", "all", "any", "bool", "complex", "divmod", "enumerate", "float", "int", "isinstance",
+    "len", "max", "min", "range", "reversed", "round", "sorted", "sum", "tuple", "zip"})
+_ROOM = 1 << 23  # numbers in a list of unknown length
 _AGAIN = 8  # traces that may find one more loop each
 
 
@@ -155,6 +161,18 @@ class Rounds:
         self.counting.used = True
         return True
 
+    def end(self) -> None:
+        """After the loop. Raises TracerError (W201) for lists with room for far more items than
+        there may be: rounds that are traced one by one may tell that there are a few
+        (``if k % 100 == 0: frames.append(u)``)."""
+        for name, value in zip(self.names, self.get(), strict=True):
+            if not isinstance(value, GrowingList) or value.known is not None:
+                continue
+            sizes = [product(row.type.shape) for row in value.rows]
+            if sum(size for size in sizes if isinstance(size, int)) > _ROOM:
+                raise error("W201", f"{name} would need room for an item of each round",
+                            locs=user_loc(), hint="append to it outside of the loop")
+
     def _is_long(self, at: int) -> bool:
         """Whether rounds that branch are many nodes, as the first one shows, or others, as those
         so far show."""
@@ -232,6 +250,6 @@ def _function_computes(function: FunctionType, asked: tuple[FunctionType, ...]) 
 
 def _is_carried(value: Any) -> bool:
     """Whether a name has what a loop can carry, or what stays as it is."""
-    if isinstance(value, tuple):
-        return all(map(_is_carried, value))
+    if type(value) in (list, tuple, dict):
+        return all(map(_is_carried, value.values() if type(value) is dict else value))
     return value is None or value is UNBOUND or is_array(value) or isinstance(value, str)

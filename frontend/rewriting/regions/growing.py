@@ -19,12 +19,12 @@ from ....ir.diagnose import error
 from ....ir.indices.index import Dim
 from ....ir.ops.control.region import ENDLESS
 from ...tracing.arrays.filtered import FilteredList
-from ...tracing.arrays.growing import NONE, GrowingList, Item
+from ...tracing.arrays.growing import NONE, GrowingList, Item, is_item
 from ...tracing.arrays.selection import Selection
 from ...tracing.source import user_loc
 from .optional import as_maybe, common, has_kind
 from .room import ask_room
-from .state import UNBOUND, is_array
+from .state import UNBOUND
 
 
 class Own(str):
@@ -75,7 +75,7 @@ def is_list(value: Any) -> bool:
 def may_grow(name: str, value: Any) -> bool:
     """Whether a loop may carry a list though rounds may make it longer."""
     return isinstance(name, Own) and (
-        isinstance(value, GrowingList) or (type(value) is list and all(map(is_array, value))))
+        isinstance(value, GrowingList) or (type(value) is list and all(map(is_item, value))))
 
 
 def _most(value: Any) -> Dim:

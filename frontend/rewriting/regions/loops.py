@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import Error, error
-from ....ir.indices.index import Dim
+from ....ir.indices.index import Dim, positive
 from ....ir.ops.control.region import ENDLESS
 from ...tracing.arrays.buffer import TracedBuffer
 from ...tracing.arrays.grid import Grid
@@ -76,15 +76,14 @@ def for_(
         return
     if isinstance(items, Range):
         start, step = items.start, items.step
-        # From 0 or later on by whole steps, there are no more than the range ends with.
-        whole = type(start) is type(step) is int and start >= 0 < step
-        most = bound_of(current(), items.stop) if whole else None
+        most = _most_rounds(items)
         _counted(lambda at: start + at * step, _count_of(items), asks, body, go_on, get, put, names,
                  most=ENDLESS if most is None else most)
         return
     rounds = Rounds.of(items, roots, body, get, names)
     if rounds is not None and rounds.begin():
         _from(items, 0, asks, body, go_on, get, put, names, current())
+        rounds.end()
         return
     for at, item in enumerate(items):
         if asks:
@@ -96,6 +95,7 @@ def for_(
                 return
         if at and rounds is not None and rounds.go_on(at):
             _from(items, at, asks, body, go_on, get, put, names, current())
+            rounds.end()
             return
         body(item)
 
@@ -128,6 +128,19 @@ def _rest(
     for each in rest:
         if_(go_on(), lambda each=each: body(each), lambda: None,  # type: ignore[misc]
             get, put, names)
+
+
+def _most_rounds(items: Range) -> Dim | None:
+    """How many rounds a range has at most, by what it ends with, or begins with if it goes down."""
+    start, stop, step = items.start, items.stop, items.step
+    if type(step) is not int:
+        return None
+    if step > 0:
+        most = bound_of(current(), stop) if type(start) is int and start >= 0 else None
+    else:
+        most = bound_of(current(), start) if type(stop) is int and stop <= 0 else None
+        most = None if most is None else most - stop
+    return None if most is None else positive(most)
 
 
 def _count_of(items: Range) -> Any:

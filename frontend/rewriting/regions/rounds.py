@@ -24,8 +24,10 @@ from ...transforms import loops as loop_nodes
 from ...transforms import regions
 from ..source.exits import RESULT
 from .adopting import Adopted
+from .aliases import parted, returned, shared_alike
 from .branches import differ, may_be_lost, shown
 from .growing import Form, Growth, Own, converted, formed
+from .nests import Path
 from .optional import common, has_kind, kind_of
 from .sharing import Key, Sharing
 from .state import (
@@ -73,6 +75,7 @@ class Loop:
         self.growths: dict[int, Growth] = {}  # of lists that rounds make longer or shorter
         self.longer: dict[int, Form] = {}  # what such lists, or what may be None, is to begin as
         self.sharing = Sharing()
+        self.apart: set[Path] = set()  # lists that are one before the loop, and not after a round
         self.used_up: dict[int, Tracer] = {}  # arrays around the loop that rounds may write to
         self.results: Any = None
 
@@ -134,6 +137,7 @@ class Loop:
             self.roots, values[len(self.keys):], strict=True)}
         found: list[Any] = []
         begun: dict[Key, Tracer] = {}
+        lists: dict[int, Any] = {}
         for at, part in enumerate(self.parts):
             if part is None:
                 found.append(UNBOUND)
@@ -144,8 +148,8 @@ class Loop:
             for state in carried.values():
                 state.waiting = self.names[at].startswith(RESULT)
             begun.update(((at, place), state) for place, state in carried.items())
-            found.append(rebuilt(structure, [carried.get(place, leaf)
-                                             for place, leaf in enumerate(old)]))
+            value = rebuilt(structure, [carried.get(place, leaf) for place, leaf in enumerate(old)])
+            found.append(shared_alike(value, self.first[at], (at,), self.apart, lists))
             if isinstance(found[-1], GrowingList):
                 self.growths.setdefault(at, Growth()).begin(found[-1])
         entry = Entry(found, memory, self.region.arrays)
@@ -187,6 +191,8 @@ class Loop:
                 raise OtherCarryError
             for place, (leaf, old) in enumerate(zip(new, found[0], strict=True)):
                 made.update(self._carried(name, at, place, old, leaf, tree.paths(structure)[place]))
+        if parted(self.names, self.first, entry, self.after, self.apart):
+            raise OtherCarryError
         made |= self._memory(entry)
         self._settle(entry, known)
         return made
@@ -258,7 +264,7 @@ class Loop:
             overwrite(root, result)
         assert self.entry is not None
         self._share(made)
-        found = []
+        found, lists = [], dict[int, Any]()
         for at, part in enumerate(self.parts):
             if part is None:
                 found.append(UNBOUND if at in self.dropped else before[at])
@@ -270,10 +276,12 @@ class Loop:
                 found.append(self.growths[at].end(value, self.first[at], self.most,
                                                   exact=self.test is None))
                 continue
-            origin = self.entry.origin(self.after[at])
-            kept = origin is not None and origin is self.entry.start[at]
-            carried = any((at, place) in made for place in range(len(old)))
-            found.append(_returned(before[at], value, carried) if kept else value)
+            origin, start = self.entry.origin(self.after[at]), self.entry.start[at]
+            if origin is not None and origin is start and type(value) not in (list, tuple, dict):
+                carried = any((at, place) in made for place in range(len(old)))
+                found.append(value if carried else before[at])
+                continue
+            found.append(returned(value, self.after[at], self.entry, start, before[at], lists))
         return found
 
     def _shared(self, entry: Entry) -> Sharing:
@@ -364,18 +372,6 @@ def _grown(name: str, first: Any, value: Any) -> Error:
         locs=user_loc(), hint=(
             "make an array of as many rows as there may be before the loop, out = np.zeros((most, "
             "*row.shape)), and set out[i] = row") if sized else "give it one structure")
-
-
-def _returned(before: Any, value: Any, carried: bool) -> Any:
-    """The value of a name that is bound to what it was bound to before."""
-    if type(before) is list:
-        before[:] = value
-    elif type(before) is dict:
-        before.clear()
-        before.update(value)
-    elif carried:
-        return value
-    return before
 
 
 def _in_memory(leaf: Any) -> bool:

@@ -54,6 +54,14 @@ def lost(name: str, why: str | Error, again: bool = True) -> str | Error:
     return names[name]
 
 
+def was_lost(name: str) -> bool:
+    """Whether two ways have left the name with values that are not alike: that is why it has
+    none. The name of another function is told by its file only."""
+    why = (LOST.get() or {}).get(name)
+    return isinstance(why, Error) and [loc.file for loc in why.locs[:1]] == [
+        loc.file for loc in user_loc()[:1]]
+
+
 class Unbound:
     """The value of a name that has none."""
 
@@ -88,7 +96,8 @@ def is_traced(x: Any) -> bool:
 class Entry:
     """What the code of a region, the active trace, starts from: copies of the values of its names.
 
-    Arrays that share memory share it in the copies too. ``roots`` are the arrays that own it: what
+    Arrays that share memory share it in the copies too, and two names of a list or a dict are two
+    names of its copy. ``roots`` are the arrays that own it: what
     the region leaves in their copies is what it has changed in place. It has copies of ``adopted``
     arrays, too, which are no values of its names.
     """
@@ -102,6 +111,7 @@ class Entry:
         self._moved: dict[int, tuple[Any, Any]] = {}  # an array, which stays, and its copy
         self._origins: dict[int, tuple[Any, Any]] = {}  # by copy: the copy and what it is of
         self._items: dict[int, Any] = {}
+        self._lists: dict[int, Any] = {}  # the copies of lists and dicts
         self.values = tuple(map(self._copied, values))
         for array in adopted:
             self._copied(array)
@@ -147,6 +157,8 @@ class Entry:
 
     def _copied(self, value: Any) -> Any:
         made = value
+        if id(value) in self._lists:
+            return self._lists[id(value)]
         if type(value) in (list, tuple):
             made = type(value)(map(self._copied, value))
         elif type(value) is dict:
@@ -164,7 +176,7 @@ class Entry:
         else:
             return value
         if type(value) in (list, dict):
-            self._items[id(made)] = _items(made)
+            self._items[id(made)], self._lists[id(value)] = _items(made), made
         self._origins[id(made)] = made, value
         return made
 
@@ -194,18 +206,37 @@ def is_around(memory: Any, result: Any) -> bool:
     return bool(result.ctx.descends_from(memory.ctx))
 
 
-def restored(value: Any, entry: Entry, result: Any) -> Any:
-    """A value that a region has left, with what it has changed in place changed around it: lists
-    and dicts that are still bound keep who they are."""
-    given = entry.origin(value)
-    if type(given) is list:
-        given[:] = result
-        return given
-    if type(given) is dict:
-        given.clear()
-        given.update(result)
-        return given
-    return result
+Ways = Sequence[tuple[Entry, Any]]  # what each way has left
+
+
+def restored(ways: Ways, result: Any, made: dict[tuple[int, ...], tuple[Ways, Any]]) -> Any:
+    """The value of a name after a region, of what each way has left it bound to: lists and dicts
+    that are still in their places keep who they are, with what was changed in them, and what is one
+    list on all ways is one afterwards (``made``)."""
+    kind = type(result)
+    if kind not in (list, tuple, dict) or any(type(value) is not kind for _, value in ways):
+        return result
+    key = tuple(id(value) for _, value in ways)
+    if key in made:
+        return made[key][1]
+    parts = {at: restored([(entry, value[at]) for entry, value in ways], item, made)
+             for at, item in (result.items() if kind is dict else enumerate(result))}
+    if kind is tuple:
+        return tuple(parts.values())
+    given = [entry.origin(value) for entry, value in ways]
+    same = type(given[0]) is kind and all(each is given[0] for each in given)
+    made[key] = ways, filled(given[0] if same else result, parts)
+    return made[key][1]
+
+
+def filled(target: Any, parts: Mapping[Any, Any]) -> Any:
+    """A list or a dict, with these items."""
+    if type(target) is list:
+        target[:] = parts.values()
+    else:
+        target.clear()
+        target.update(parts)
+    return target
 
 
 def overwrite(root: Any, result: Any) -> None:

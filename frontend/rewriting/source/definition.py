@@ -75,6 +75,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 def _named(code: CodeType, like: CodeType) -> CodeType:
     """The code and the parts of it that were made here, called as the user's function."""
     consts = tuple(
-        _named(each, like) if isinstance(each, CodeType) and each.co_name.startswith(RUNTIME)
+        _named(each, like if each.co_name.startswith(RUNTIME) else each)
+        if isinstance(each, CodeType)
         else each for each in code.co_consts)
     return code.replace(co_name=like.co_name, co_qualname=like.co_qualname, co_consts=consts)

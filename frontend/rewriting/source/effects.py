@@ -19,7 +19,8 @@ _STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.If, ast.While, ast.
                ast.Expr, ast.Return)
 _EXPRESSIONS = (
     ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp,
-    ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.Attribute, ast.Call, ast.keyword,
+    ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.Dict, ast.Attribute, ast.Call, ast.keyword,
+    ast.ListComp, ast.GeneratorExp, ast.comprehension,
     ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context)
 _METHODS = frozenset({
     "all", "any", "argmax", "argmin", "argsort", "astype", "clip", "conj", "copy", "cumprod",
@@ -57,7 +58,8 @@ def _called(
 ) -> tuple[str, ...] | None:
     """``counts`` are the names of rounds' numbers, a power of which may be larger than a traced
     integer (None: any name may be one); ``given`` those of what may be a list of the caller's."""
-    inner = {name for node in here(body) if isinstance(node, ast.For)
+    inner = {name for node in here(body) if isinstance(node, ast.For) or (
+                 isinstance(node, ast.comprehension) and _names(node.iter) != {"range"})
              for name in _names(node.target)}
     roots: dict[str, None] = {}
     for node in here(body):

@@ -2,7 +2,8 @@
 
     peaks = []                    the name is bound to new lists only, and is read where no other
     peaks.append(i)               name, object or function can get to have the list: its items, its
-    return np.array(peaks)        methods, NumPy's functions and those that ask for its length
+    peaks = np.array(peaks)       methods, NumPy's functions and those that ask for its length;
+                                  from here on the name is another thing's
 
 Such a list may become another thing where its length is decided when the function runs.
 """
@@ -10,7 +11,8 @@ Such a list may become another thing where its length is decided when the functi
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from .names import RUNTIME, changed_by_ours, here
 
@@ -23,31 +25,90 @@ _MODULES = frozenset({"np", "numpy", "math", "weft", "scipy", "special", "linalg
                       "bisect"})
 
 
-def own_lists(function: ast.FunctionDef) -> frozenset[str]:
+Place = tuple[int, int]  # a line and a column
+_START, _END = (0, 0), (1 << 60, 0)
+
+
+@dataclass(frozen=True)
+class OwnLists:
+    """From where to where a name has such lists. A statement of the function's own body that binds
+    a name, ``peaks = np.array(peaks)``, ends what it was before."""
+
+    lives: tuple[tuple[str, Place, Place], ...] = ()
+
+    def at(self, node: ast.AST) -> frozenset[str]:
+        """The names of such lists where a node stands."""
+        return self._names(_begin(node))
+
+    def after(self, node: ast.AST) -> frozenset[str]:
+        """Those behind it."""
+        return self._names((getattr(node, "end_lineno", 0), getattr(node, "end_col_offset", 0)))
+
+    def _names(self, place: Place) -> frozenset[str]:
+        return frozenset(name for name, begin, end in self.lives if begin <= place < end)
+
+
+def own_lists(function: ast.FunctionDef) -> OwnLists:
     """The names of such lists."""
-    bound, growing, shared = set[str](), set[str](), set[str]()
+    found = _Lives(function)
+    nodes = [*here(function.body)]
     fine: set[ast.AST] = set()
-    for node in here(function.body):
+    for node in nodes:
         fine.update(_reads(node))
         for name, value in bindings(node):
-            if is_new(value):
-                bound.add(name)
-            elif not _is_made(value):
-                shared.add(name)
-        growing.update(_grown(node))
+            if is_new(value) or not _is_made(value):
+                found.note(found.new if is_new(value) else found.shared, name, node, binds=True)
+        for name in _grown(node):
+            found.note(found.growing, name, node)
         if isinstance(node, ast.For):  # rounds go on as what they are over grows
             changed = {name for each in here(node.body) for name in _grown(each)}
-            shared.update(each.id for each in asked(node.iter)
-                          if isinstance(each, ast.Name) and each.id in changed)
-    for node in here(function.body):
+            for each in asked(node.iter):
+                if isinstance(each, ast.Name) and each.id in changed:
+                    found.note(found.shared, each.id, each)
+    for node in nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node not in fine:
-            shared.add(node.id)
+            found.note(found.shared, node.id, node)
         elif isinstance(node, (ast.Global, ast.Nonlocal)):
-            shared.update(node.names)
+            found.anywhere.update(node.names)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            shared.update(each.id for each in ast.walk(node) if isinstance(each, ast.Name))
-    arguments = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
-    return frozenset((bound & growing) - shared - arguments)
+            found.anywhere.update(
+                each.id for each in ast.walk(node) if isinstance(each, ast.Name))
+    found.anywhere.update(each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg))
+    return OwnLists(tuple(found.own()))
+
+
+class _Lives:
+    """What is known of names in each part of a function: between two statements of its own body
+    that bind them."""
+
+    def __init__(self, function: ast.FunctionDef) -> None:
+        self.bounds: dict[str, list[Place]] = {}  # where these statements end
+        self.binders: set[ast.AST] = set()
+        for node in function.body:
+            if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(
+                    node.targets[0], ast.Name):
+                self.bounds.setdefault(node.targets[0].id, []).append(
+                    (node.end_lineno or 0, node.end_col_offset or 0))
+                self.binders.add(node)
+        self.new, self.growing, self.shared = (set[tuple[str, int]]() for _ in range(3))
+        self.anywhere: set[str] = set()  # names that are shared in all parts
+
+    def note(self, kind: set[tuple[str, int]], name: str, node: ast.AST, binds: bool = False,
+             ) -> None:
+        """Something is so of a name where a node stands, or after a statement that ``binds`` it."""
+        place = _begin(node)
+        part = sum(end <= place for end in self.bounds.get(name, ()))
+        kind.add((name, part + (binds and node in self.binders)))
+
+    def own(self) -> Iterator[tuple[str, Place, Place]]:
+        for name, part in sorted((self.new & self.growing) - self.shared):
+            if name not in self.anywhere:
+                ends = [_START, *self.bounds.get(name, ()), _END]
+                yield name, ends[part], ends[part + 1]
+
+
+def _begin(node: ast.AST) -> Place:
+    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
 
 
 def bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
@@ -105,10 +166,10 @@ def _is_ours(value: ast.AST | None, name: str) -> bool:
         value.func.attr == name and getattr(value.func.value, "id", "") == RUNTIME)
 
 
-def to_grow(function: ast.FunctionDef, lists: Set[str]) -> set[ast.AST]:
+def to_grow(function: ast.FunctionDef, lists: OwnLists) -> set[ast.AST]:
     """Expressions that make such lists, of what may have as many items as values say."""
     return {value for node in here(function.body) for name, value in bindings(node)
-            if name in lists and isinstance(value, (ast.ListComp, ast.Call))}
+            if name in lists.after(node) and isinstance(value, (ast.ListComp, ast.Call))}
 
 
 def _grown(node: ast.AST) -> Iterator[str]:

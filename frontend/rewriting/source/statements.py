@@ -26,7 +26,7 @@ from .exits import Exits
 from .heaps import as_heaps
 from .matching import Matches
 from .names import RUNTIME, bound, changed, here
-from .own_lists import own_lists, returned, to_grow
+from .own_lists import OwnLists, own_lists, returned, to_grow
 from .queues import as_lists
 
 _COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
@@ -53,7 +53,7 @@ def rewritten(node: ast.FunctionDef) -> ast.FunctionDef:
 class _Scope(ast.NodeTransformer):
     """One function's own statements; functions that are defined in it get a scope of their own."""
 
-    def __init__(self, function: ast.FunctionDef, lists: Set[str]) -> None:
+    def __init__(self, function: ast.FunctionDef, lists: OwnLists) -> None:
         self.lists = lists
         arguments = function.args
         self.parameters = [each.arg for each in (
@@ -135,7 +135,7 @@ class _Scope(ast.NodeTransformer):
 
     def _roots(self, node: ast.For | ast.While) -> ast.expr:
         """A function that gives what a loop calls, if it only computes."""
-        roots = of_loop(node, self.own, RUNTIME, self.lists)
+        roots = of_loop(node, self.own, RUNTIME, self.lists.at(node))
         return ast.Constant(None) if roots is None else ast.copy_location(_thunk(ast.Tuple(
             [ast.copy_location(ast.Name(root, ast.Load()), node) for root in roots],
             ast.Load())), node)
@@ -336,10 +336,11 @@ class _Scope(ast.NodeTransformer):
                 self._unbind(path), [ast.Assign([_path(path, ast.Store())], value)])]
         bind = ast.FunctionDef(put, ast.arguments([], [ast.arg(given)], None, [], [], None, []),
                                binds or [ast.Pass()], [])
+        lists = self.lists.at(node)
         call = ast.Expr(ast.Call(_attribute(name), [
             *arguments, *(ast.Name(part.name, ast.Load()) for part in parts),
             ast.Name(get, ast.Load()), ast.Name(put, ast.Load()),
-            ast.Tuple([ast.Call(_attribute("Own"), [ast.Constant(path)], []) if path in self.lists
+            ast.Tuple([ast.Call(_attribute("Own"), [ast.Constant(path)], []) if path in lists
                        else ast.Constant(path) for path in paths], ast.Load())], []))
         made = [*parts, read, bind, call]
         for each in made:
@@ -361,19 +362,19 @@ class _Scope(ast.NodeTransformer):
         return [ast.Try(first, [ast.ExceptHandler(lost, None, [ast.Pass()])], [], [])]
 
 
-def _let_go(function: ast.FunctionDef, lists: Set[str]) -> None:
+def _let_go(function: ast.FunctionDef, lists: OwnLists) -> None:
     """Let lists that are returned be those of who calls the function."""
     for node in here(function.body):
         if isinstance(node, ast.Return) and node.value is not None:
             values = {value for value in returned(node.value)
-                      if isinstance(value, ast.Name) and value.id in lists}
+                      if isinstance(value, ast.Name) and value.id in lists.at(value)}
             node.value = _Around("let_go", values).visit(node.value)
 
 
 class _Extending(ast.NodeTransformer):
     """``a.extend(b)`` and ``a += b`` of such lists bind them anew."""
 
-    def __init__(self, lists: Set[str]) -> None:
+    def __init__(self, lists: OwnLists) -> None:
         self.lists = lists
 
     def visit_Expr(self, node: ast.Expr) -> ast.stmt:
@@ -387,7 +388,7 @@ class _Extending(ast.NodeTransformer):
         return self._bound(node.target, node.value, node) if isinstance(node.op, ast.Add) else node
 
     def _bound(self, target: ast.expr, value: ast.expr, node: ast.stmt) -> ast.stmt:
-        if not (isinstance(target, ast.Name) and target.id in self.lists):
+        if not (isinstance(target, ast.Name) and target.id in self.lists.at(node)):
             return node
         made = _weft("extended", [ast.Name(target.id, ast.Load()), value], node)
         return ast.copy_location(ast.Assign([ast.Name(target.id, ast.Store())], made), node)

@@ -49,7 +49,7 @@ class Item:
     def of(value: Any) -> Item | None:
         """None for what is no number or array, and no tuple of such: lists in a list can be changed
         by another name. Raises DTypeError (W112) for what cannot be traced."""
-        if not _is_plain(value):
+        if not is_item(value):
             return None
         leaves, structure = tree.flatten(value)
         traced = [current().apply(to_tracer, (leaf,)) for leaf in leaves]
@@ -426,9 +426,10 @@ class ReturnedList:
 tree.register(ReturnedList, lambda found: (found.parts, found.item), ReturnedList.items)
 
 
-def _is_plain(value: Any) -> bool:
+def is_item(value: Any) -> bool:
+    """Whether a value may be an item: a number or an array, or a tuple of such."""
     if type(value) is tuple:
-        return bool(value) and all(map(_is_plain, value))
+        return bool(value) and all(map(is_item, value))
     return isinstance(value, (Tracer, np.ndarray, np.generic, bool, int, float, complex))
 
 

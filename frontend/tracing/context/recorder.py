@@ -59,6 +59,7 @@ class TraceContext(Effects):
         self.used_up: list[tuple[str, tuple[Loc, ...]]] = []  # arguments that x += y has changed
         # Variables that the user's code makes, which outlive the call.
         self.kept: list[tuple[str, tuple[Loc, ...]]] = [] if parent is None else parent.kept
+        self.at_end: list[Callable[[], None]] = []  # checks for when the user's code has ended
         self.refused: Error | None = None  # the last use of a tracer as a number
         # Whether this is a way of an if, and whether the user may catch what is raised here.
         self.way = False
@@ -114,6 +115,12 @@ class TraceContext(Effects):
         function that is rewritten."""
         return hint if not self.endless else (
             f"put these lines into a function under @weft.compile and call it here, or {hint}")
+
+    def end(self) -> None:
+        """After the user's code, check what was to be."""
+        for check in self.at_end:
+            check()
+        self.at_end.clear()
 
     def finish(self) -> None:
         """End the trace: its tracers are of no use any more. Raises TracerError (W203) if a

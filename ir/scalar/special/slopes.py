@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from ..number import Number, called, select
+from ..number import Number, called, loop, select
 from ..transcendental import log, log1p
 from .incomplete import beta_factor, gamma_factor
 from .pieces import wide
@@ -23,11 +23,22 @@ _STEP = 2.0**-9  # of what a function of a shape changes over: rounding and curv
 
 
 def _slope(function: Callable[[Number], Number], a: Number) -> Number:
-    """The derivative at ``a`` of a function that is positive, or vanishes."""
+    """The derivative at ``a`` of a function that is positive, or vanishes. A loop, in which the
+    function, which is long, stands once: at a first, then at the places around it."""
     near = a.fma(_STEP / (a + 1.0).sqrt(), a)
     h = near - a  # as it is in floats
-    far, before, after, beyond = (log(function(a.fma(1.0, h * k))) for k in (-2.0, -1.0, 1.0, 2.0))
-    found = function(a) * (((after - before) * 8.0 - (beyond - far)) / (h * 12.0))
+
+    def place(number: Number, middle: Number, total: Number) -> tuple[Number, ...]:
+        at = select(number > 2.5, number - 2.0, number - 3.0)
+        first = number.equals(0.0)
+        value = function(select(first, a, h.fma(at, a)))
+        weight = select(abs(at) > 1.5, at * -0.5, at * 8.0)
+        more = log(value / middle) * weight
+        return number + 1.0, select(first, value, middle), select(first, total, total + more)
+
+    _, middle, total = loop(5, lambda number, middle, total: a > 0.0, place,
+                            (a.like(0.0), a.like(1.0), a.like(0.0)))
+    found = middle * (total / (h * 12.0))
     return select(abs(found) < math.inf, found, 0.0)  # log(0), where all of them vanish
 
 

@@ -1,0 +1,31 @@
+"""Elements that a mask chooses, stored one after the other by one Triton program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ...ir.kernels.kernel import Compress, Stmt
+from .memory import TileMemory
+from .sorts import each, row_of
+
+
+def emit_compress(f: TileMemory, statements: Callable[[Sequence[Stmt]], None]) -> None:
+    """The body of a kernel that compresses; ``statements`` writes those before."""
+    *before, stmt = f.kernel.body
+    assert isinstance(stmt, Compress)
+    row, size = row_of(f, stmt, stmt.param), f.index(f.kernel.axis(stmt.chosen).extent, ())
+    count = f.fresh("count")
+    f.line(f"{count} = tl.full((), 0, tl.int64)")
+    with each(f, stmt.axis) as place:
+        statements(before)
+        value, mask = f.values[stmt.value], f.values[stmt.mask]
+        parts = [f"({place.text} >= 0)", f"({f.typed(mask)}).to(tl.int1)", *f.in_range(place.axes)]
+        chosen, at = f.fresh("chosen"), f.fresh("at")
+        f.line(f"{chosen} = ({' & '.join(parts)}).to(tl.int64)")
+        f.line(f"{at} = {count} + tl.cumsum({chosen}, 0) - 1")
+        f.line(f"tl.store({row} + {at}, {f.typed(value)}, "
+               f"mask=({chosen} != 0) & ({at} < {size}))")
+        f.line(f"{count} += tl.sum({chosen}, 0)")
+    with each(f, stmt.chosen) as place:
+        parts = [f"({place.text} >= {count})", *f.in_range(place.axes)]
+        f.line(f"tl.store({row} + {place.text}, 0, mask={' & '.join(parts)})")
