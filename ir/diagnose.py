@@ -29,6 +29,8 @@ class Error(Exception):
     asked: frozenset[str] = frozenset()
     truth = False  # whether that was a truth value
     rewrites = False  # whether rewritten code may do better
+    grows = False  # whether a list grows in it of which nobody knows how long it becomes
+    optional = False  # whether a name is None on some ways only
     written: Any = None  # the array around a region that it wrote to, without having a copy of it
 
     def __init__(

@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..ir.graph import Builder, Graph, Node, Value, can_fail
+from ..ir.graph import Builder, Graph, Node, Value, can_fail, writes
 from ..ir.indices.index import product
 from ..ir.ops.control.region import Branching
 from ..ir.ops.table import OPS
@@ -211,7 +211,7 @@ def _drop_unread(body: Graph) -> None:
     kept: list[Node] = []
     for node in reversed(body.nodes):
         if read.isdisjoint(node.results) and node.op.control is None and not can_fail(node) and (
-                node.op.effect is None):
+                not writes(node)):
             continue
         read.update(node.inputs)
         read.update(value for earlier in node.after for value in earlier.results)

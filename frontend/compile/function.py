@@ -21,9 +21,11 @@ from typing import Any, Generic, Literal, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
-from ...ir.diagnose import Error, FailedAssertionError, ShapeError, error
+from ...ir.diagnose import Error, FailedAssertionError, OutOfRangeError, ShapeError, error
 from .. import tree
 from ..numpy_api.host import Warned
+from ..rewriting.regions.optional import optional
+from ..rewriting.regions.room import FIRST, MOST, TIMES, is_full, room_for, roomy
 from ..rewriting.retrace import trace_as_written
 from ..tracing.arrays.variable import Variable
 from ..tracing.boundary import boundary, leave
@@ -86,6 +88,7 @@ class Function(Generic[P, R]):
         self.options, self._signature = options, signature.of_calls()
         self._on_recompile, self._disable, self._progress = on_recompile, disable, progress
         self.fixed: Mapping[str, str] = {}  # arguments that became static, and why
+        self._room = FIRST  # items, of lists of which nobody knows how long they become
         self._warned: Warned | None = set() if options.on_unsupported == "host" else None
         self._made: dict[Any, Specialisation] = {}
         self._aliases: dict[Any, Specialisation] = {}
@@ -111,9 +114,34 @@ class Function(Generic[P, R]):
             if own is None:
                 raise
             raise own from problem
+        except OutOfRangeError as problem:
+            leave(problem)
+            if not (is_full(problem) and self._more_room()):
+                raise
         except BaseException as problem:
             leave(problem)
             raise
+        return self(*args, **kwargs)
+
+    def _more_room(self) -> bool:
+        """Have programs made anew whose lists are too short; False if they may not be longer."""
+        with self._lock:
+            if all(made.traced.room != self._room for made in self._made.values()):
+                return True  # another thread was first
+            if self._room * TIMES > MOST:
+                return False
+            self._room *= TIMES
+            for made in self._made.values():
+                if self._outdated(made):
+                    self._forget(made)
+            return True
+
+    def _outdated(self, made: Specialisation) -> str | None:
+        """Why a specialisation is to be made again, if it is."""
+        if 0 < made.traced.room < self._room:
+            return f"a list has become longer than {made.traced.room} items"
+        other = rebound(made.traced.names)
+        return None if other is None else f"the array '{other}' is another"
 
     def _raised(self, problem: FailedAssertionError) -> BaseException | None:
         """The exception of the function's own for which a check stands that has failed."""
@@ -218,13 +246,13 @@ class Function(Generic[P, R]):
     def _look_up(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         leaves, structure = self._signature.flatten(args, kwargs)
         found = self._aliases.get((structure, tuple(map(_kind_of, leaves))))
-        if found is None or rebound(found.traced.names) is not None:
+        if found is None or self._outdated(found):
             graph = context_for(leaves)
             if graph is not None:  # arguments of a graph that is not being built just now
                 with graph.activate():
                     return self._recorded(graph, args, kwargs)
             found, leaves, structure = self._retried(
-                lambda: self._specialise(args, kwargs), args, kwargs)
+                lambda room, nothing: self._specialise(args, kwargs, room, nothing), args, kwargs)
             aliases = self._aliases
             if len(aliases) >= _ALIASES:
                 aliases.clear()
@@ -252,21 +280,31 @@ class Function(Generic[P, R]):
                 self._signature = self._signature.with_fixed(new)
 
     def _retried(
-        self, make: Callable[[], T], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self, make: Callable[[int, bool], T], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> T:
         """What ``make`` gives, where numbers among the arguments become static if the trace asks
         for their values, as a size does: those it asks for, else all integers. If that is of no
-        use they stay traced."""
+        use they stay traced. ``make`` is told for how many items there is room in lists of which
+        nobody knows how long they become: first for none, if numbers may say that; and whether
+        names may be None on some ways."""
         saved = self.fixed, self._signature
         first: Error | None = None
+        nothing: Error | None = None
+        room = 0 if self._signature.traced(args, kwargs, bool, int, float) else self._room
         while True:
             used = self._signature
             try:
-                return make()
+                return make(room, nothing is not None)
             except Error as problem:
                 if self._signature is not used:
                     continue  # another thread has made arguments static
                 names = self._asked(problem, args, kwargs)
+                if problem.grows and not room and (problem.truth or not names):
+                    room = self._room
+                    continue
+                if problem.optional and nothing is None and not names:
+                    nothing = problem
+                    continue
                 if names:
                     kind, where = "a number whose value is", next(iter(problem.locs), None)
                     if names.issubset(self._signature.traced(args, kwargs, bool)):
@@ -278,7 +316,7 @@ class Function(Generic[P, R]):
                 if not whole:
                     with self._lock:
                         self.fixed, self._signature = saved
-                    raise (first or problem) from None
+                    raise (nothing or first or problem) from None
                 first = problem
                 self._fix(whole, "it is an integer without whose value there was no trace")
 
@@ -292,7 +330,7 @@ class Function(Generic[P, R]):
         return problem.asked if problem.asked.issubset(numbers) else frozenset()
 
     def _specialise(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], room: int, nothing: bool
     ) -> tuple[Specialisation, list[Any], tree.TreeDef]:
         """The program for a call, with the leaves and the structure that it was made for."""
         signature = self._signature  # of which another thread may make another one meanwhile
@@ -301,30 +339,30 @@ class Function(Generic[P, R]):
         types = tuple(signature.types(leaves, names))
         key = structure, types, tuple(id(leaf) for leaf in leaves if isinstance(leaf, Variable))
         found = self._made.get(key)
-        if found is not None and rebound(found.traced.names) is None:
+        if found is not None and not self._outdated(found):
             return found, leaves, structure  # it does not wait for others to be made
         with self._lock:
             found = self._made.get(key)
-            other = None if found is None else rebound(found.traced.names)
-            if found is not None and other is None:
+            old = None if found is None else self._outdated(found)
+            if found is not None and old is None:
                 return found, leaves, structure
             start = time.perf_counter()
-            change = difference(self._made.values(), names, types) if found is None else (
-                f"the array '{other}' is another")
+            change = old or difference(self._made.values(), names, types)
             if self._made and self._on_recompile == "error":
                 raise error("W405", f"{self.__name__} would be compiled again: {change}",
                             locs=user_loc(),
                             hint="make the dim dynamic, or allow it with on_recompile='warn'")
             with paused_collector(), self._compiling():
                 with taken("trace", self.__name__):
-                    traced = self._traced(signature, args, kwargs)
+                    traced = self._traced(signature, args, kwargs, room, nothing)
                 stages, sources = stages_of(traced, self.options)
                 program = make_step(stages, sources, traced.variables)
             spent = 1e3 * (time.perf_counter() - start)
-            if self._made and self._on_recompile == "warn" and not (
+            longer = found is not None and 0 < found.traced.room < traced.room
+            if self._made and self._on_recompile == "warn" and not longer and not (
                     change == ANOTHER_STATIC and self._is_choice(structure)):
-                self._warn(change, spent, "pass the array as an argument" if other else
-                           "see weft.compile(dynamic=...)")
+                self._warn(change, spent, "see weft.compile(dynamic=...)" if old is None else
+                           "pass the array as an argument")
             rivals = signature.rivals(signature.bind(args, kwargs)[0])
             made = Specialisation(traced, stages, program, tuple(names), types, spent, rivals)
             self._made[key] = made
@@ -373,14 +411,21 @@ class Function(Generic[P, R]):
         if method is not self:
             return method.trace(*args[1:], **kwargs)
         return self._retried(
-            lambda: self._traced(self._signature.of_specs(), args, kwargs), args, kwargs)
+            lambda room, nothing: self._traced(
+                self._signature.of_specs(), args, kwargs, room, nothing), args, kwargs)
 
     def _traced(
-        self, signature: Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self, signature: Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any], items: int,
+        nothing: bool,
     ) -> Traced:
-        return trace_as_written(
-            self.py_func, args, kwargs, signature=signature, host=self._warned,
-            flags=signature.traced(args, kwargs, bool))
+        with room_for(items) as room, optional(nothing) as names:
+            try:
+                return roomy(trace_as_written(
+                    self.py_func, args, kwargs, signature=signature, host=self._warned,
+                    flags=signature.traced(args, kwargs, bool)), room)
+            except Error as problem:
+                problem.optional = names.seen
+                raise
 
     @boundary
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:

@@ -143,7 +143,8 @@ class NumpyApi:
         if grids.first_grid(args) is not None:
             return self._gridded(function, args, options)
         chosen = masks.first_chosen(args)
-        if function in ANYWHERE and chosen is not None:
+        if chosen is not None and (function in ANYWHERE or (
+                args[0] is chosen and function in ON_SELECTIONS)):
             return self.selected(function, chosen, args, options)
         try:
             return self._traced(function, args, options)

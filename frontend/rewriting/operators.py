@@ -19,23 +19,23 @@ from ..tracing.values.tracer import Tracer
 from .calls import lists
 from .calls.builtins import BUILTINS, converting, of_lists
 from .calls.functions import called_as, converted, is_function
-from .calls.items import item, places
+from .calls.heaps import heapify, heappop, heappush, least
+from .calls.items import item, item_of_row, places
 from .calls.printing import percent, printed
 from .regions.branches import choose, if_
 from .regions.expressions import both, chained, either, negated
 from .regions.filtered import Filtered, filtered
-from .regions.growing import Own, let_go
+from .regions.growing import Own, extended, growing, let_go, popleft, queue
 from .regions.loops import for_, while_
 from .regions.raising import caught, raised
 from .regions.state import UNBOUND, Part, context_of, is_traced, truth, values
 from .source.matching import has_keys, is_one, is_row, middle, part, without
 
 __all__ = ["UNBOUND", "Filtered", "Own", "both", "called", "caught", "chained", "check", "choose",
-           "either", "filtered", "for_",
-           "given", "has_keys", "if_", "is_one", "is_row", "item", "let_go", "middle", "negated",
-           "part", "percent", "places", "printed", "raised", "result", "sliced", "truth", "values",
-           "while_",
-           "without"]
+           "either", "extended", "filtered", "for_", "given", "growing", "has_keys", "heapify",
+           "heappop", "heappush", "if_", "is_one", "is_row", "item", "item_of_row", "least",
+           "let_go", "middle", "negated", "part", "percent", "places", "popleft", "printed",
+           "queue", "raised", "result", "sliced", "truth", "values", "while_", "without"]
 
 
 def called(function: Any) -> Any:

@@ -29,6 +29,8 @@ from ..numpy_api.host import Warned
 from ..viz.document import graph_document
 from ..viz.page import frame
 from .arrays.grid import FoundGrid, Grid
+from .arrays.growing import GrowingList, ReturnedList
+from .arrays.maybe import Returned, is_maybe
 from .arrays.selection import Found, Selection
 from .arrays.standins import standing_in
 from .arrays.variable import Variable
@@ -78,6 +80,7 @@ class Traced:
     names: tuple[Binding, ...] = ()  # of closed-over arrays, see rebound
     # The exceptions of the function's own, by what a failed check says.
     raises: Mapping[str, BaseException] = field(default_factory=dict)
+    room: int = 0  # of items, for lists of which nobody knows how long they become
 
     _bound: ClassVar[WeakKeyDictionary[Graph, tuple[
         Mapping[str, Variable], tuple[Capture, ...]]]] = WeakKeyDictionary()
@@ -252,9 +255,13 @@ def _word(label: str) -> str:
 _MANY = 1 << 14  # elements, of which a program takes out some faster than NumPy does afterwards
 
 
-def _found(chosen: Selection | Grid) -> Any:
+def _found(chosen: Any) -> Any:
     """What a function returns of chosen elements: all, and which of them; or, of many, those
-    alone."""
+    alone. Of what may be None, and of lists of tuples, their parts."""
+    if is_maybe(chosen):
+        return Returned(chosen.maybe)
+    if isinstance(chosen, GrowingList) and chosen.item.structure != tree.LEAF:
+        return ReturnedList(chosen)
     if isinstance(chosen, Grid):
         return FoundGrid(chosen)
     found, size = Found(chosen), chosen.mask.type.size
@@ -289,6 +296,8 @@ def _results(
             return None
         if _is_said(leaf):
             return tree.Static(leaf)
+        if is_maybe(leaf):
+            return chosen(leaf)
         unknown = isinstance(leaf, Grid) or (isinstance(leaf, Selection) and leaf.known is None)
         return chosen(leaf) if unknown else leaf
 

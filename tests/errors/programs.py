@@ -303,7 +303,7 @@ def fewer_elements_than_the_mask_takes() -> None:
 
 @wrong("W201")
 def a_list_of_chosen_elements() -> None:
-    weft.compile(lambda x: list(x[x > 0]))(X)  # here
+    weft.compile(lambda x: tuple(x[x > 0]))(X)  # here
 
 
 @wrong("W123")
@@ -409,7 +409,7 @@ def nothing_returned_on_one_way() -> None:
     @weft.compile
     def positive(x: Any) -> Any:
         if x.sum() > 0:  # here
-            return x
+            return {"positive": x}
         return None
 
     positive(X)

@@ -402,3 +402,24 @@ def test_an_argument_changed_by_an_operator_warns() -> None:
     assert len(caught) == 1 and caught[0].filename == __file__
     np.testing.assert_array_equal(x, X)
     np.testing.assert_allclose(got, normal(X.copy()))
+
+
+def test_a_numerical_gradient_over_nditer() -> None:
+    def slopes(x: Any) -> Any:
+        x, h = x.copy(), 1e-5
+        out = np.zeros_like(x)
+        places = np.nditer(x, flags=["multi_index"], op_flags=["readwrite"])
+        while not places.finished:
+            at = places.multi_index
+            old = x[at]
+            x[at] = old + h
+            above = np.sum(np.tanh(x) ** 2)
+            x[at] = old - h
+            out[at] = (above - np.sum(np.tanh(x) ** 2)) / (2 * h)
+            x[at] = old
+            places.iternext()
+        return out, sum(float(v) for v in np.nditer(x, flags=["multi_index"]))
+
+    x = np.array([[0.3, -1.0], [2.0, 0.5]])
+    for got, want in zip(weft.compile(slopes)(x), slopes(x), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-9)

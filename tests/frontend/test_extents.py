@@ -131,6 +131,48 @@ def test_one_program_serves_all_sizes() -> None:
         np.testing.assert_array_equal(compiled(steps), np.bincount(steps)[::-1])
 
 
+def test_stores_after_branches_with_sizes() -> None:
+    """A store that leaves a branch leaves what makes a size of a number there."""
+    def norms(x: Any) -> Any:
+        out = np.zeros((len(x), len(x)))
+        for i in range(len(x)):
+            for j in range(i, len(x)):
+                both = (x[i] > 0) & (x[j] > 0)
+                if both.sum() < 2:
+                    continue
+                out[i, j] = out[j, i] = np.linalg.norm(x[i, both]) * np.linalg.norm(x[j, both])
+        return out
+
+    x = RNG.normal(size=(4, 5))
+    np.testing.assert_allclose(weft.compile(norms)(x), norms(x), rtol=1e-12)
+
+
+def groups(keys: Any, values: Any) -> Any:
+    kinds, at = np.unique(keys, return_inverse=True)
+    order = np.argsort(keys, kind="stable")
+    starts = np.concatenate(([0], np.flatnonzero(np.diff(keys[order])) + 1))
+    parts = values[order]
+    return (np.bincount(at, weights=values, minlength=len(kinds)),
+            np.bincount(at, minlength=len(kinds) + 2), np.add.reduceat(parts, starts),
+            np.maximum.reduceat(parts, starts), np.minimum.reduceat(parts, starts))
+
+
+def extremes_of_parts(keys: Any, values: Any) -> Any:
+    rows = values[:18].reshape(6, 3)
+    return (np.maximum.reduceat(rows, keys), np.minimum.reduceat(rows.T, keys, axis=1),
+            np.maximum.reduceat(values[:6], keys))
+
+
+@pytest.mark.parametrize(("function", "keys"), [
+    (groups, RNG.integers(0, 4, 20)), (groups, np.zeros(20, int)),
+    (extremes_of_parts, np.array([0, 2, 2, 5])), (extremes_of_parts, np.array([1]))])
+@pytest.mark.parametrize("values", [RNG.normal(size=20), RNG.integers(-9, 9, 20)])
+def test_groups(function: Callable[..., Any], keys: Any, values: Any) -> None:
+    for got, want in zip(weft.compile(function)(keys, values), function(keys, values),
+                         strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12, strict=True)
+
+
 def test_numbers_computed_alike_are_one_size() -> None:
     def both(v: Any) -> Any:
         return v[v > 0].reshape(-1, 1) + np.ones((np.sum(v > 0), 2))

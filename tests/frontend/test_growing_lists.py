@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Callable
 from typing import Any
 
@@ -357,14 +358,6 @@ def a_key(x: Any) -> Any:
     return len(d)
 
 
-def while_it_grows(x: Any) -> Any:
-    out, t = [], x[0]
-    while t < 5:
-        out.append(t)
-        t = t + 1.5
-    return np.array(out)
-
-
 def of_lists(x: Any) -> Any:
     out: list[Any] = []
     for v in x:
@@ -395,7 +388,6 @@ def written(x: Any) -> Any:
     (in_a_dict, "W102: a is a list of 1 on one way"),
     (in_a_function, "W102: to is a list of 1 on one way"),
     (a_key, "W102: to is a dict of 1 on one way"),
-    (while_it_grows, "W201: how long this list may become is not known"),
     (of_lists, "W102: out is a list of 1 on one way"),
     (of_shapes, "W102: an item that is not like the others"),
     (written, "W203: "),
@@ -497,3 +489,157 @@ def f(x, given):
     (function,) = ast.parse(text).body
     assert isinstance(function, ast.FunctionDef)
     assert own_lists(function).at(function.body[-1]) == {"a", "b", "i", "q"}
+
+
+def stacked(x: Any) -> Any:
+    rows, firsts, blocks = [], [], []
+    for i in range(len(x)):
+        if x[i, 0] > 0:
+            rows.append(x[i] * 2)
+            firsts.append(x[i, 0])
+            blocks.append(x[:2] * x[i, 0])
+    return (np.stack(rows), np.vstack(rows), np.concatenate(rows), np.hstack(rows),
+            np.stack(firsts), np.hstack(firsts), np.vstack(firsts), np.stack(rows).mean(axis=0),
+            np.stack(blocks), np.vstack(blocks), np.concatenate(blocks, axis=0).sum())
+
+
+@pytest.mark.parametrize("size", [2, 7])
+def test_items_put_together(size: int) -> None:
+    x = RNG.normal(size=(size, 3))
+    x[0, 0] = 1
+    same(weft.compile(stacked)(x), stacked(x))
+
+
+def made_an_array(x: Any) -> Any:
+    """The name is bound to an array of the list."""
+    found, sizes = [], []
+    for v in x:
+        if v > 0:
+            found.append(v)
+            sizes.append(v * v)
+    found, sizes = np.array(found), np.array(sizes)
+    return found * 2 - sizes, found.mean(), found.shape[0], sizes[1:]
+
+
+def at_thresholds(x: Any) -> Any:
+    shares = []
+    for t in np.unique(x):
+        shares.append(np.mean(x >= t))
+    shares = np.array(shares)
+    return shares, np.sum(np.diff(shares) * shares[1:])
+
+
+@pytest.mark.parametrize("function", [made_an_array, at_thresholds])
+def test_a_name_that_is_bound_to_the_array_of_a_list(function: Callable[[Any], Any]) -> None:
+    for size in (2, 9, 40):
+        x = np.abs(RNG.normal(size=size)) - 0.1
+        x[0] = 0.5
+        for a, b in zip(weft.compile(function)(x), function(x), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12, strict=True)
+
+
+def runs_of_equal(x: Any) -> Any:
+    x = np.round(x)
+    out = []
+    last, count = x[0], 1
+    for v in x[1:]:
+        if v == last:
+            count += 1
+        else:
+            out.append((last, count))
+            last, count = v, 1
+    out.append((last, count))
+    return out, max(count for _, count in out)
+
+
+def above(x: Any) -> Any:
+    out = []
+    for i in range(len(x)):
+        if x[i] > 0:
+            out.append((i, x[i], (x[i] * x[:2], 2.5)))
+    return out
+
+
+def from_a_function(x: Any) -> Any:
+    found = above(x)
+    total = 0.0
+    for i, v, _ in found:
+        total += i * v
+    return {"found": found}, len(found), total
+
+
+@pytest.mark.parametrize("function", [runs_of_equal, above, from_a_function])
+def test_lists_of_tuples_are_returned(function: Callable[[Any], Any]) -> None:
+    for size in (2, 7, 40):
+        x = RNG.normal(size=size)
+        found, wanted = weft.compile(function)(x), function(x)
+        assert weft.tree.structure(found) == weft.tree.structure(wanted)
+        for a, b in zip(*map(weft.tree.leaves, (found, wanted)), strict=True):
+            assert type(a) is type(b)
+            np.testing.assert_allclose(a, b, rtol=1e-12, strict=True)
+
+
+def test_a_list_that_a_function_has_given_away_is_not_changed() -> None:
+    def changed(x: Any) -> Any:
+        found = above(x)
+        found.append((1, x[0], (x[:2], 1.0)))
+        return found
+
+    with pytest.raises(weft.Error, match=r"W123: .* asked to \.append"):
+        weft.compile(changed)(RNG.normal(size=5))
+
+
+def longest_rising(x: Any) -> Any:
+    tails = []
+    for v in x:
+        at = bisect.bisect_left(tails, v)
+        if at == len(tails):
+            tails.append(v)
+        else:
+            tails[at] = v
+    return len(tails), tails
+
+
+def places_in_order(x: Any) -> Any:
+    x = np.sort(x)
+    steps = [-1.0, 0.5, 0.5, 2.0]
+    return (bisect.bisect_left(x, 0.2), bisect.bisect_right(x, x[0]), bisect.bisect(steps, x[-1]),
+            bisect.bisect_left(steps, 0.5))
+
+
+@pytest.mark.parametrize("function", [longest_rising, places_in_order])
+def test_bisection(function: Callable[[Any], Any]) -> None:
+    for size in (1, 6, 30):
+        x = RNG.normal(size=size)
+        same(weft.compile(function)(x), function(x))
+
+
+def parts_of_tuples(x: Any) -> Any:
+    out = []
+    for i in range(len(x)):
+        if x[i] > 0:
+            out.append((i, x[i]))
+    k, total = np.argmax(x), 0.0
+    for i, v in out[1:]:
+        total += i * v
+    return (out[::-1], out[1:], out[:-1], out[:k], out[k:], out[-2:], out[2:1], out[:],
+            len(out[1:]), total)
+
+
+def path_backwards(x: Any) -> Any:
+    """A path through a table, from its end."""
+    i, j = len(x) - 1, len(x) - 1
+    path = [(i, j)]
+    while i > 0 or j > 0:
+        if j == 0 or (i > 0 and x[i] * j < x[j] * i):
+            i -= 1
+        else:
+            j -= 1
+        path.append((i, j))
+    return path[::-1]
+
+
+@pytest.mark.parametrize("function", [parts_of_tuples, path_backwards])
+def test_parts_of_lists_of_tuples(function: Callable[[Any], Any]) -> None:
+    for x in (RNG.normal(size=9), -np.ones(3), np.ones(1)):
+        assert weft.compile(function)(x) == function(x)

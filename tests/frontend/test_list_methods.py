@@ -195,3 +195,53 @@ def test_texts_on_both_ways_are_numbers_instead() -> None:
 
     with pytest.raises(weft.Error, match=r"let numbers stand for them: ON_ALARM, IDLE = 0, 1"):
         weft.compile(function)(XS[0])
+
+
+def by_tuples(x: Any) -> Any:
+    numbers = range(len(x))
+    return (sorted(x, key=lambda v: (v % 2, -v)), sorted([(x[i] % 2, i) for i in numbers]),
+            sorted(numbers, key=lambda i: (x[i] % 2, x[i]), reverse=True),
+            max((v % 2, v) for v in x), min(numbers, key=lambda i: (x[i], -i)),
+            max(numbers, key=lambda i: (x[i], 0)))
+
+
+def test_tuples_are_keys() -> None:
+    for x in (np.array([3, 1, 2, 2, 5, 3, 0]), np.array([4])):
+        found, wanted = weft.compile(by_tuples)(x), by_tuples(x)
+        assert found == wanted
+        assert weft.tree.structure(found) == weft.tree.structure(wanted)
+
+
+def test_extremes_of_numbers_of_python_are_such_numbers() -> None:
+    def extremes(x: Any) -> Any:
+        count = sum(1 for v in x if v > 0)
+        return (max(count, 0), min(count, 9) * np.float32(2), min(1.5, count * 0.5),
+                max([count, 3]), max([1, count], key=lambda k: -k))
+
+    x = np.array([1, 2, -3])
+    for a, b in zip(weft.compile(extremes)(x), extremes(x), strict=True):
+        assert (type(a), a) == (type(b), b)
+
+
+def test_the_best_of_texts_is_an_error() -> None:
+    def best(x: Any) -> Any:
+        return len(max(("a", "bc"), key=lambda name: x[len(name)]))
+
+    with pytest.raises(weft.Error, match="W201: which of these is the best"):
+        weft.compile(best)(np.array([1.0, 2.0, 3.0]))
+
+
+def test_the_best_of_chosen_items_by_a_key() -> None:
+    def best(x: Any) -> Any:
+        chosen = [v for v in x if not v < -0.5]
+        return (min(chosen, key=lambda v: abs(v - 0.3)), max(chosen, key=lambda v: -v * v),
+                min((i for i in range(len(x)) if x[i] > 0), key=lambda i: x[i] % 0.5),
+                max((i for i in range(len(x)) if x[i] > 0), key=lambda i: 1))
+
+    compiled = weft.compile(best)
+    for x in ([0.2, -1.0, 0.7, 0.1], [np.nan, 0.3, 0.5, 0.1], [0.4, np.nan, -0.2, 0.1]):
+        for a, b in zip(compiled(np.array(x)), best(np.array(x)), strict=True):
+            assert type(a) is type(b)
+            np.testing.assert_array_equal(a, b)
+    with pytest.raises(IndexError, match=r"W124: \w+\(\) arg is an empty sequence"):
+        compiled(np.full(4, -1.0))

@@ -111,6 +111,15 @@ CASES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "polyadd": lambda a, b, x: np.polyadd([a, b], [1.0]),
     "polysub": lambda a, b, x: np.polysub([a, b], [1.0]),
     "polymul": lambda a, b, x: np.polymul([a, b], [1.0, 2.0]),
+    "histogram2d": lambda a, b, x: np.histogram2d([a, b], [b, 1.0], 2)[0],
+    "select": lambda a, b, x: np.select([x > 2], [[a, b]], 0.0),
+    "compress": lambda a, b, x: np.compress([False, True], [a, b]),
+    "extract": lambda a, b, x: np.extract([False, True], [a, b]),
+    "column_stack": lambda a, b, x: np.column_stack([[a, b], x[0]]),
+    "dstack": lambda a, b, x: np.dstack([[a, b], x[0]]),
+    "setxor1d": lambda a, b, x: np.setxor1d([a, b, 1.0], [3.0, 4.0]),
+    "around": lambda a, b, x: np.around([a / 7, b]),
+    "sinc": lambda a, b, x: np.sinc([a / 7, b]),
 }
 
 
@@ -142,6 +151,21 @@ def test_a_list_is_an_array(name: str) -> None:
     lambda a, b: np.linalg.svd([[a, 1], [b, 2]])[1], lambda a, b: np.fft.rfft([a, b, 1, 2])])
 def test_a_list_is_a_matrix_or_a_signal(function: Callable[..., Any]) -> None:
     np.testing.assert_allclose(weft.compile(function)(3.0, 5.0), function(3.0, 5.0), rtol=1e-12)
+
+
+def test_lists_of_linear_algebra_and_spectra() -> None:
+    def function(x: Any) -> Any:
+        a, b = x[0, 0], x[1, 1]
+        matrix = [[a, 1.0], [1.0, b]]
+        return (np.linalg.lstsq(matrix, [a, b], rcond=None)[0], np.linalg.slogdet(matrix)[1],
+                np.linalg.cond(matrix), np.linalg.eigvalsh(matrix), np.linalg.pinv(matrix),
+                np.linalg.svd(matrix, compute_uv=False), np.abs(np.linalg.qr(matrix)[1]),
+                np.linalg.cholesky(matrix), np.linalg.matrix_power(matrix, 2),
+                np.linalg.matrix_rank(matrix), np.abs(np.fft.fft([a, b, 1.0])),
+                np.fft.irfft(np.fft.rfft([a, b, 1.0, 2.0])))
+
+    for got, want in zip(weft.compile(function)(X), function(X), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12, strict=True)
 
 
 def test_lists_of_plain_numbers_stay_numpys() -> None:

@@ -473,3 +473,15 @@ def test_numbers_that_are_close_to_halves_are_halves() -> None:
     for function in (lambda x: np.isclose(x, 0.5, rtol=1), lambda x: np.isclose(0, x, atol=1),
                      lambda x: np.isclose(x, 1)):
         np.testing.assert_array_equal(weft.compile(function)(x), function(x))
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_rolled_by_computed_numbers(size: int) -> None:
+    def rolled(x: np.ndarray, by: np.ndarray) -> object:
+        square = np.outer(x, x + 1)
+        return (np.roll(x, by[0]), np.roll(square, by[1]), np.roll(square, by[2], axis=1),
+                np.roll(square, -by[0], axis=0))
+
+    x, by = np.random.default_rng(0).normal(size=size), np.array([2, -7, 13])
+    for got, want in zip(weft.compile(rolled)(x, by), rolled(x, by), strict=True):
+        np.testing.assert_array_equal(got, want, strict=True)

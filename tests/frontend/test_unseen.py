@@ -3,7 +3,7 @@ all ways, and once."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -128,19 +128,7 @@ def in_a_counter(x: Any) -> Any:
     return d["a"]
 
 
-def in_a_deque(x: Any) -> Any:
-    seen = np.zeros(2, bool)
-    queue = deque([0])
-    while queue:
-        u = queue.popleft()
-        for v in range(2):
-            if x[u] < 0 and not seen[v]:
-                seen[v] = True
-                queue.append(v)
-    return seen
-
-
-@pytest.mark.parametrize("function", [in_a_set, in_a_deque])
+@pytest.mark.parametrize("function", [in_a_set])
 def test_refused(function: Callable[[Any], Any]) -> None:
     with pytest.raises(TypeError, match=r"W203: '.*' leads to an? .* that is changed where it is "):
         weft.compile(function)(X)

@@ -225,7 +225,8 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
             axis = options.pop("axis", inputs[1] if len(inputs) > 1 else 0)
             result = resolve(ufunc, (inputs[0], inputs[0]))[-1]
             return halved(ufunc, inputs[0], result, axis, **options)
-    if method == "reduceat" and (ufunc is np.add or not isinstance(inputs[1], Tracer)):
+    if method == "reduceat" and (
+            ufunc in (np.add, np.maximum, np.minimum) or not isinstance(inputs[1], Tracer)):
         axis = options.pop("axis", inputs[2] if len(inputs) > 2 else 0)
         return MEANINGS["ufunc.reduceat"](ufunc, inputs[0], inputs[1], axis, dtype)
     if method == "at" and ufunc in (np.add, np.subtract) and isinstance(

@@ -38,7 +38,7 @@ _MISSING: Any = object()
 @numpy(np.where, samples=("m[3], z[3], 1j", "m[3,4], x[3,4], x[4]", "m[3], x[3], 0"))
 def where(condition: Any, x: Any = _MISSING, y: Any = _MISSING) -> Any:
     if x is _MISSING and y is _MISSING:
-        return np.nonzero(condition)
+        return np.nonzero(strong(condition))
     if x is _MISSING or y is _MISSING:
         raise error("W112", "np.where takes a condition alone, or two values to choose from",
                     hint="use np.where(condition, a, b)")

@@ -47,7 +47,7 @@ def extreme_at(ufunc: np.ufunc, array: Any, index: Any, value: Any) -> bool:
     kind = _BOOL if logical else x.dtype
     places: Any = getitem(_numbers(x.type.shape), index)
     values: Any = broadcast(cast(given, kind), places.type.shape)
-    x.overwrite(reshape(_merged(ufunc, ravel(x), ravel(places), ravel(values)), x.type.shape))
+    x.overwrite(reshape(merged(ufunc, ravel(x), ravel(places), ravel(values)), x.type.shape))
     return True
 
 
@@ -56,7 +56,8 @@ def _numbers(shape: Any) -> Tracer:
     return reshape(current().emit("iota", axis=0, dtype=I64, shape=(product(shape),)), shape)
 
 
-def _merged(ufunc: np.ufunc, x: Any, places: Any, values: Any) -> Any:
+def merged(ufunc: np.ufunc, x: Any, places: Any, values: Any) -> Any:
+    """The extremes of elements and of all values that are for their places."""
     order = lexsort((values, places))
     places, values = getitem(places, order), getitem(values, order)
     number: Any = current().emit("iota", axis=0, dtype=I64, shape=x.type.shape)

@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
+from ....ir.indices.index import product
 from ...tracing.context.active import current
 from ...tracing.operand import cast, reshape, strong
 from ...tracing.values.tracer import Tracer
-from ..arrange.shape import moveaxis
+from ..arrange.shape import moveaxis, ravel
 from ..registry import meaning
+from ..select.index import as_number
+from .at import merged
 
 _INT64 = np.dtype(np.int64)
 
@@ -24,7 +27,7 @@ def reduced_at(ufunc: np.ufunc, x: Any, indices: Any, axis: Any, dtype: Any) -> 
     """The reductions of slices that begin at known places; of one element where the next begins
     before."""
     if isinstance(indices, Tracer):
-        return _summed_at(x, indices, axis, dtype)
+        return _of_computed(ufunc, x, indices, axis, dtype)
     rows: Any = moveaxis(strong(x), axis, 0)
     starts = [int(start) for start in np.asarray(indices)]
     size = rows.type.shape[0]
@@ -42,18 +45,28 @@ def reduced_at(ufunc: np.ufunc, x: Any, indices: Any, axis: Any, dtype: Any) -> 
     return np.moveaxis(np.stack(parts), 0, axis)
 
 
-def _summed_at(x: Any, indices: Tracer, axis: Any, dtype: Any) -> Any:
-    """The sums of slices that begin at computed places, which may not fall."""
+def _of_computed(ufunc: np.ufunc, x: Any, indices: Tracer, axis: Any, dtype: Any) -> Any:
+    """The sums or extremes of slices that begin at computed places, which may not fall."""
     rows: Any = moveaxis(strong(x), axis, 0)
     starts: Any = cast(indices, _INT64)
     rising = np.where(np.arange(starts.shape[0], like=starts) == 0, starts, starts - np.roll(
         starts, 1))
     starts = current().emit("ensure", starts, rising, message=(
-        "the places of np.add.reduceat must be 0 or more, and may not fall"))
+        f"the places of np.{ufunc.__name__}.reduceat must be 0 or more, and may not fall"))
+    if ufunc is not np.add:
+        return np.moveaxis(_extremes(ufunc, rows, starts), 0, axis)
     kind = np.sum(rows[:0], axis=0, dtype=dtype).dtype
     number: Any = np.searchsorted(starts, np.arange(rows.shape[0], like=starts), "right")
-    sums: Any = np.zeros((starts.shape[0] + 1, *rows.shape[1:]), kind, like=rows)
+    sums: Any = current().full(0, kind, (starts.type.shape[0] + 1, *rows.type.shape[1:]))
     sums = current().api.update(sums, number, cast(rows, kind), "add")[1:]
     empty: Any = np.append(starts[1:] == starts[:-1], False)
     empty = reshape(empty, empty.type.shape + (1,) * (rows.ndim - 1))
     return np.moveaxis(np.where(empty, cast(rows[starts], kind), sums), 0, axis)
+
+
+def _extremes(ufunc: np.ufunc, rows: Any, starts: Any) -> Any:
+    first = rows[starts]
+    width = as_number(product(rows.type.shape[1:]))
+    number: Any = np.searchsorted(starts, np.arange(rows.shape[0], like=starts), "right") - 1
+    places = number[:, None] * width + np.arange(width, like=starts)
+    return reshape(merged(ufunc, ravel(first), ravel(places), ravel(rows)), first.type.shape)

@@ -17,6 +17,7 @@ from ...tracing.operand import (
     broadcast,
     cast,
     contains_tracer,
+    is_choice,
     is_number,
     matched,
     real_cast,
@@ -44,13 +45,15 @@ def counted(places: Any, weights: Any, bins: Dim) -> Tracer:
 
 @numpy(np.bincount, samples=("i[7], minlength=5", "i[4], x[4], 3", "[0, 2, 2], x[3]"))
 def bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Tracer:
-    bins: Dim = as_int(minlength, "minlength")
+    x = strong(x) if contains_tracer(x) else x
     numbers = strong(x)
-    x = numbers if contains_tracer(x) else x
-    if not isinstance(x, Tracer):
-        bins = max(int(minlength), int(np.max(x, initial=-1)) + 1)
-    elif bins == 0 and x.ndim == 1 and x.dtype.kind in "iub":
-        bins = as_dim(np.max(cast(x, _I64), initial=-1) + 1)
+    least: Any = minlength if isinstance(minlength, Tracer) and not is_choice(minlength) else (
+        as_int(minlength, "minlength"))
+    bins: Dim = 0 if isinstance(least, Tracer) else least
+    if not isinstance(x, Tracer) and least is bins:
+        bins = max(bins, int(np.max(x, initial=-1)) + 1)
+    elif bins == 0 and numbers.ndim == 1 and numbers.dtype.kind in "iub":
+        bins = as_dim(np.maximum(least, np.max(cast(numbers, _I64), initial=-1) + 1))
     if numbers.ndim != 1 or numbers.dtype.kind not in "iub":
         raise error("W111", "np.bincount takes a vector of integers", types=[numbers.type])
     places: Any = cast(numbers, _I64)
@@ -202,14 +205,14 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = N
     "x[7], p[7], 2, density=True, weights=p[7]"))
 def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None,
                 weights: Any = None) -> tuple[Any, Any, Any]:
-    if np.ndim(x) != 1 or np.ndim(y) != 1:
-        raise error("W102", "np.histogram2d takes two vectors", types=[strong(x).type,
-                                                                       strong(y).type])
+    x, y = strong(x), strong(y)
+    if x.ndim != 1 or y.ndim != 1:
+        raise error("W102", "np.histogram2d takes two vectors", types=[x.type, y.type])
     if not isinstance(bins, int) and len(bins) not in (1, 2):
         bins = [bins, bins]
     elif not isinstance(bins, int) and len(bins) == 1:
         bins = [*bins, *bins]
-    kind = result_dtype(strong(x), strong(y))
-    x, y = (cast(strong(part), kind) for part in (x, y))
+    kind = result_dtype(x, y)
+    x, y = (cast(part, kind) for part in (x, y))
     grid, edges = histogramdd([x, matched(y, x.type.shape)], bins, range, density, weights)
     return grid, edges[0], edges[1]

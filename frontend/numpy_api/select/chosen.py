@@ -32,6 +32,7 @@ from .grids import product
 from .index import as_number, getitem
 from .masks import not_nothing
 from .runs import aligned, flat, sliced
+from .stacked import STACKED
 from .update import update
 
 _BOOL = np.dtype(bool)
@@ -181,7 +182,7 @@ def _differences(x: Selection, n: int = 1, axis: Any = -1) -> Selection:
 ON_SELECTIONS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
     operator.getitem: _item, np.sort: _sorted, np.unique: _unique, np.cumsum: _running,
     np.diff: _differences, np.argmax: _place_of(np.argmax, True),
-    np.argmin: _place_of(np.argmin, False)})
+    np.argmin: _place_of(np.argmin, False), **STACKED})
 
 
 def _dot(a: Any, b: Any, out: Any = None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
 import math
 from collections import deque
@@ -24,7 +25,7 @@ from ...tracing.source import user_loc
 from ...tracing.values.shown import shown_class
 from ...tracing.values.tracer import SymbolicDim, Tracer
 from ..regions.filtered import Filtered
-from ..regions.iterables import Range, Zipped, enumerated, placed, places, zipped
+from ..regions.iterables import MultiIndex, Range, Zipped, enumerated, placed, places, zipped
 from ..regions.state import context_of, is_traced, truth
 from .ordering import extreme, of_filtered, ordered
 
@@ -91,7 +92,13 @@ def converting(kind: Any) -> Callable[..., Any]:
 
 
 def _each_of(x: Any, *args: Any, **options: Any) -> Any:
-    """The elements of one array that are read in turn."""
+    """The elements of one array that are read in turn, with their places if they are wanted."""
+    if not isinstance(x, (list, tuple)) and (args or options):
+        flags = args[0] if args else options.get("flags", ())
+        known = isinstance(x, Tracer) and all(isinstance(dim, int) for dim in x.shape)
+        if len(args) < 2 and options.keys() <= {"flags", "op_flags"} and known and (
+                list(flags) == ["multi_index"]):
+            return MultiIndex(x)
     if isinstance(x, (list, tuple)) or args or options:
         raise error("W113", "np.nditer of several arrays or with options is not supported in "
                             "traced code", locs=user_loc(), hint="loop over zip(a.flat, b.flat)")
@@ -142,6 +149,21 @@ def _sum(items: Any, start: Any = 0) -> Any:
     for item in items:
         total = total + item
     return total
+
+
+def _bisected(before: np.ufunc) -> Callable[..., Any]:
+    """Where a number would be in a list in order: behind those that are before it."""
+    def call(items: Any, x: Any, *bounds: Any, **options: Any) -> Any:
+        if bounds or options:
+            raise error("W113", "bisection of traced numbers with bounds or a key is not supported",
+                        locs=user_loc(), hint="bisect a slice, and add where it begins")
+        if isinstance(items, (list, tuple)) and not items:
+            return 0
+        if not isinstance(items, Selection):
+            items = context_for([items, x]).apply(to_tracer, (items,))  # type: ignore[union-attr]
+        return _int(np.sum(before(items, x)))
+
+    return call
 
 
 def _log(x: Any, *base: Any) -> Any:
@@ -225,6 +247,8 @@ _COLLECTIONS = (ValuesView, Set, deque)
 def _list(*items: Any) -> Any:
     if items and isinstance(items[0], FilteredList):
         return items[0].given if isinstance(items[0], GrowingList) else items[0]
+    if items and isinstance(items[0], Selection) and items[0].known is None:
+        return FilteredList(items[0].array, items[0].mask, items[0].locs, weak=False)
     return list(*items)
 
 
@@ -271,6 +295,7 @@ _MEANINGS: dict[Any, Callable[..., Any]] = {
     math.dist: _dist, math.hypot: _real(lambda *x: functools.reduce(np.hypot, x)),
     math.isnan: np.isnan, math.isinf: np.isinf, math.isfinite: np.isfinite,
     np.nditer: _each_of, np.ndindex: places, np.ndenumerate: placed,
+    bisect.bisect_left: _bisected(np.less), bisect.bisect_right: _bisected(np.less_equal),
     math.gcd: _folded(lambda a, b: _int(np.gcd(a, b)), 0), math.lcm: _folded(_lcm, 1),
     math.isqrt: _isqrt, math.erf: _special("erf"), math.erfc: _special("erfc"),
     math.gamma: _special("gamma"), math.lgamma: _special("gammaln"),

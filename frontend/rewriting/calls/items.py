@@ -19,7 +19,7 @@ from ... import tree
 from ...tracing.arrays import views
 from ...tracing.arrays.buffer import Buffer
 from ...tracing.context.recorder import TraceContext
-from ...tracing.operand import to_tracer
+from ...tracing.operand import is_weak, to_tracer
 from ...tracing.source import user_loc
 from ...tracing.values.tracer import Tracer
 from ..regions.branches import choose
@@ -52,6 +52,23 @@ def item(value: Any, index: Any) -> Any:
     return value[index]
 
 
+def item_of_row(rows: Any, index: Any, place: Any) -> Any:
+    """``rows[index][place]``, of a list of lists of numbers, too, which are one long list then."""
+    if not (isinstance(index, Tracer) and type(rows) in (list, tuple) and _is_table(rows)):
+        return item(item(rows, index), place)
+    ctx, width = context_of(index), len(rows[0])
+    # Reading there counts from the end and fails beyond it.
+    row, column = (ctx.apply(to_tracer, (np.arange(size),))[at]
+                   for size, at in ((len(rows), index), (width, place)))
+    return _one_of([each for row in rows for each in row], row * width + column, ctx)
+
+
+def _is_table(rows: Sequence[Any]) -> bool:
+    return bool(rows) and all(
+        type(row) in (list, tuple) and len(row) == len(rows[0]) > 0 and all(map(is_array, row))
+        and not any(map(np.ndim, row)) for row in rows)
+
+
 def _are_nests(items: Sequence[Any]) -> bool:
     """Whether items are nests of numbers and arrays, of one structure."""
     flat = [leaves(each) for each in items]
@@ -67,10 +84,14 @@ def one_of(items: Sequence[Any], at: Any, watched: bool = False) -> Any:
     if any(other != structure for _, other in flat):
         raise error("W102", "the items are not alike, and which of them it is depends on values",
                     locs=user_loc(), hint="make all of them nests of one structure")
+    if not all(map(is_array, flat[0][0])):
+        raise error("W201", "which of these is the best is not known before the function runs, and "
+                            "they are no numbers or arrays", locs=user_loc(),
+                    hint="number them: max(range(len(names)), key=...)")
     made = []
     for parts in zip(*(found for found, _ in flat), strict=True):
         found = _one_of(list(parts), at, context_of(at))
-        weak = all(type(part) in (bool, int, float, complex) for part in parts)
+        weak = all(map(is_weak, parts))
         made.append(Tracer(found.ctx, found.value, weak=True) if weak else found)
     result = tree.unflatten(structure, made)
     if watched and type(result) in (list, dict):
@@ -80,17 +101,23 @@ def one_of(items: Sequence[Any], at: Any, watched: bool = False) -> Any:
 
 def _one_of(items: Sequence[Any], index: Any, ctx: TraceContext) -> Any:
     """An item of a list. It is one of several arrays, so who writes to it may not read these."""
-    kinds = {*map(type, items)}
     for each in items:
         if isinstance(each, Buffer) and each.memory().ctx is ctx:
             each.traced()  # as what is written to it through another name is
     found: Any = ctx.apply(to_tracer, (items,))[index]
-    if isinstance(index, Tracer) and not index.ndim and (kinds == {int} or kinds == {float}):
+    if isinstance(index, Tracer) and not index.ndim and {*map(_kind, items)} in ({int}, {float}):
         return Tracer(found.ctx, found.value, weak=True)
     for each in map(views.memory_of, leaves(list(items))[0]):
         if each is not None and found.ndim:
             views.may_share(found, each)
     return found
+
+
+def _kind(x: Any) -> type | None:
+    """``int`` or ``float`` of such numbers of Python's, traced ones too."""
+    if isinstance(x, Tracer) and x.weak and not x.ndim:
+        return {"i": int, "f": float}.get(x.dtype.kind)
+    return type(x) if type(x) in (int, float) else None
 
 
 class _Places:

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from ...tracing.arrays.filtered import FilteredList
+from ...tracing.arrays.growing import GrowingList
 from ...tracing.arrays.selection import Selection
-from ...tracing.operand import is_number, to_tracer
+from ...tracing.context.active import current
+from ...tracing.operand import is_number, is_weak, to_tracer
 from ...tracing.values.tracer import Tracer
 from ..regions.branches import choose
 from ..regions.state import is_array, is_traced
@@ -30,6 +32,10 @@ def extreme(name: str, asks: Callable[[Any], bool]) -> Callable[..., Any]:
             args = ([*args[0]],)
         if len(args) == 1 and isinstance(args[0], FilteredList) and key is None:
             return of_filtered(args[0], lambda items: _extreme_chosen(items, name),
+                               *options.values())
+        if len(args) == 1 and isinstance(args[0], FilteredList) and args[0].known is None and (
+                not isinstance(args[0], GrowingList)):
+            return of_filtered(args[0], lambda items: _extreme_by(items, name, key),
                                *options.values())
         items = list(args[0]) if len(args) == 1 and (
             key or any(map(asks, args)) or type(args[0]) is list) else [*args]
@@ -49,7 +55,7 @@ def extreme(name: str, asks: Callable[[Any], bool]) -> Callable[..., Any]:
         found = items[0]
         for item in items[1:]:  # the first of equals, and Python's way with NaN
             found = np.where(better(item, found), item, found)
-        return found
+        return _as_numbers(found, items)
 
     return call
 
@@ -74,6 +80,31 @@ def _extreme_chosen(items: FilteredList, name: str) -> Any:
     return Tracer(best.ctx, best.value, weak=True) if items.weak else best
 
 
+def _extreme_by(items: FilteredList, name: str, key: Callable[[Any], Any]) -> Any:
+    """The first of the least or greatest by a key, of items that a condition chooses: those that
+    are not are last in order."""
+    whole = items.array
+    every = [_as_number(whole[at], items) for at in range(whole.shape[0])]
+    given: Any = np.stack([*map(to_tracer, map(key, every))])
+    never = np.inf if name == "min" else -np.inf
+    keys: Any = np.where(np.isnan(given), never, given) if given.dtype.kind == "f" else given
+    count: Any = np.sum(items.mask)
+    if name == "min":
+        at = np.lexsort((keys, ~items.mask))[0]
+    else:
+        order = np.lexsort((keys[::-1], items.mask[::-1]))
+        at = len(every) - 1 - order[-1]
+    if given.dtype.kind == "f":  # in Python's way: one that comes first is never replaced
+        first: Any = np.argmax(items.mask)
+        at = np.where(np.isnan(given[first]), first, at)
+    at = current().emit("ensure", at, count - 1, message=f"{name}() arg is an empty sequence")
+    return _as_number(whole[at], items)
+
+
+def _as_number(x: Any, items: FilteredList) -> Any:
+    return Tracer(x.ctx, x.value, weak=True) if items.weak else x
+
+
 def _best(keys: list[Any], name: str) -> Any:
     """Where the first of the least or greatest keys is, in Python's way with NaN: one that comes
     first is never replaced, others never chosen."""
@@ -84,6 +115,12 @@ def _best(keys: list[Any], name: str) -> Any:
     known: Any = np.where(np.isnan(whole), never, whole)
     at = np.argmin(known) if name == "min" else np.argmax(known)
     return np.where(np.isnan(whole[0]), 0, at)
+
+
+def _as_numbers(found: Any, items: list[Any]) -> Any:
+    """One of some items: a number of Python's if all of them are."""
+    weak = isinstance(found, Tracer) and all(map(is_weak, items))
+    return Tracer(found.ctx, found.value, weak=True) if weak else found
 
 
 def ordered(asks: Callable[[Any], bool]) -> Callable[..., Any]:
@@ -98,10 +135,11 @@ def ordered(asks: Callable[[Any], bool]) -> Callable[..., Any]:
         if key is None and asks(items):
             found = list(np.sort(items if is_traced(items) else to_tracer(list(items))))
             return found[::-1] if reverse else found
-        if key is None or isinstance(items, Selection):
+        tuples = isinstance(items, (list, tuple)) and is_by_tuples(list(items))
+        if (key is None and not tuples) or isinstance(items, Selection):
             return builtins.sorted(items, key=key, reverse=reverse)
         items = [*items]
-        keys = [key(item) for item in items]
+        keys = items if key is None else [key(item) for item in items]
         if not any(map(is_traced, keys)) and not is_by_tuples(keys):
             places = builtins.sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)
             return [items[at] for at in places]

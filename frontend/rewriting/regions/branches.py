@@ -74,6 +74,7 @@ def if_(test: Any, then: Part, other: Part, get: Get, put: Put, names: Sequence[
             break
         wanted |= longer
         region.before = ctx.apply(formed, (region.before, wanted))
+        region.put(region.before)
     merge = _Merge(ways, region)
     region.put(merge.bound(regions.branched(ctx, flag, merge.regions())))
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...tracing.arrays.filtered import FilteredList
+from ...tracing.arrays.maybe import is_maybe
 from ...tracing.values.shown import shown_class
 from ...tracing.values.tracer import Tracer
 from .branches import choose
@@ -69,7 +70,9 @@ def _contains(item: Any, items: Any) -> Any:
 
 
 def _is(one: Any, other: Any) -> Any:
-    """Of Python's truths there are two: a traced one is one of them."""
+    """Of Python's truths there are two: a traced one is one of them. None is one on some ways."""
+    if other is None and is_maybe(one):
+        return np.logical_not(one.maybe.present)
     if isinstance(other, bool) and isinstance(one, Tracer) and shown_class(one) is bool:
         return one if other else np.logical_not(one)
     return one is other

@@ -10,14 +10,21 @@ Only lists of names that are ``Own`` do: nobody else has those.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ....ir.diagnose import error
 from ....ir.indices.index import Dim
 from ....ir.ops.control.region import ENDLESS
+from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.growing import NONE, GrowingList, Item, is_item
+from ...tracing.arrays.selection import Selection
 from ...tracing.source import user_loc
+from .optional import as_maybe, common, has_kind
+from .room import ask_room
+from .state import UNBOUND
 
 
 class Own(str):
@@ -29,6 +36,36 @@ class Own(str):
 def let_go(value: Any) -> Any:
     """A list that a function returns, for who may give it other names."""
     return value.given if isinstance(value, GrowingList) else value
+
+
+def growing(value: Any) -> Any:
+    """A new list that may be made longer or shorter."""
+    chosen = isinstance(value, FilteredList) and not isinstance(value, GrowingList)
+    return GrowingList.chosen(value) if chosen and value.known is None else value
+
+
+def extended(items: Any, more: Any) -> Any:
+    """``items += more``"""
+    if type(items) is list and isinstance(more, Selection) and more.known is None:
+        other = GrowingList.chosen(more)
+        item = _item([items, other])
+        if item is not None:
+            items = GrowingList.made(items, item, len(items))
+    items += more
+    return items
+
+
+def queue(kind: Any, *items: Any) -> Any:
+    """A new deque, as a list; what else may have that name makes what it makes."""
+    if kind is not deque:
+        return kind(*items)
+    first = items[0] if items else []
+    return first if isinstance(first, FilteredList) else list(first)
+
+
+def popleft(items: Any) -> Any:
+    """``items.popleft()``"""
+    return items.pop(0) if is_list(items) else items.popleft()
 
 
 def is_list(value: Any) -> bool:
@@ -74,24 +111,32 @@ def _item(values: Sequence[Any]) -> Item | None:
     return found
 
 
-def converted(value: Any, item: Item, room: Dim) -> GrowingList:
-    """A list as one of that form."""
+def converted(value: Any, item: Any, room: Dim | None) -> Any:
+    """A list as one of that form; without room, what may be None."""
+    if room is None:
+        return as_maybe(value, item)
     if not isinstance(value, GrowingList):
         return GrowingList.made(value, item, room)
     return value if (value.item, value.room) == (item, room) else value.widened(item, room)
 
 
-Form = tuple[Item, Dim]
+Form = tuple[Any, Dim | None]  # of items with room for so many, or a Kind
 
 
 def forms(
     names: Sequence[str], before: Sequence[Any], ways: Sequence[Sequence[Any]],
 ) -> dict[int, Form]:
     """By the numbers of names, the form that lists need that two ways leave with different lengths:
-    of which items, with how much room. None for those that have it."""
-    found = {}
+    of which items, with how much room. None for those that have it. What is None on one way needs
+    one as well."""
+    found: dict[int, Form] = {}
     for at, name in enumerate(names):
         values = [way[at] for way in ways]
+        kind = common(values)
+        if kind is not None:
+            if not all(has_kind(value, kind) for value in values):
+                found[at] = kind, None
+            continue
         if not isinstance(name, Own) or not all(map(is_list, values)):
             continue
         growing = [isinstance(value, GrowingList) for value in values]
@@ -115,10 +160,13 @@ def formed(values: Sequence[Any], wanted: Mapping[int, Form]) -> tuple[Any, ...]
         spare = room - _room(value)
         return not isinstance(spare, int) or spare >= 0
 
-    return tuple(
-        converted(value, *wanted[at])
-        if at in wanted and is_list(value) and fits(value, wanted[at][1]) else value
-        for at, value in enumerate(values))
+    def made(value: Any, item: Any, room: Dim | None) -> Any:
+        if room is None:
+            return value if value is UNBOUND else as_maybe(value, item)
+        return converted(value, item, room) if is_list(value) and fits(value, room) else value
+
+    return tuple(made(value, *wanted[at]) if at in wanted else value
+                 for at, value in enumerate(values))
 
 
 def joined(value: Any, ways: Sequence[Any]) -> Any:
@@ -138,12 +186,13 @@ class Growth:
 
     def __init__(self) -> None:
         self.most = self.least = self.peak = 0
-        self.base: Dim | None = None  # the room before the loop
+        self.base: Dim | None = None  # how many items there may be before the loop
         self.started: GrowingList | None = None
 
     def begin(self, value: GrowingList) -> None:
         """Before any round of the loop."""
-        value.most, value.relative = value.room - self.peak, True
+        value.most = value.room if value.item.open else value.room - self.peak
+        value.relative = True
         if self.least < 0:
             value.least = 0
         self.started = value.copy()
@@ -168,28 +217,31 @@ class Growth:
         item = _item([first, value])
         if item is None or not isinstance(most, int):
             return None
-        if most > 0 and limit is ENDLESS:
-            raise error("W201", "how long this list may become is not known before the function "
-                                "runs", locs=user_loc(),
-                        hint="give the loop as many rounds as there may be, for step in range(n), "
-                             "and leave it with break")
+        if item.open or (most > 0 and limit is ENDLESS):
+            self.least = min(self.least, least)
+            room = _larger(_room(first), _room(value))
+            return replace(item, open=True), room if item.open else room + ask_room()
         if self.base is None:
-            self.base, self.most, self.least = _room(first), most, least
+            self.base, self.most, self.least = _most(first), most, least
         self.most, self.least = max(self.most, most), min(self.least, least)
         higher = _room(value) - _most(started)
         if _room(value) != _room(started) and isinstance(higher, int):
             self.peak = max(self.peak, higher)
         self.peak = max(self.peak, self.most)
         rounds = self.most * limit - self.most if self.most > 0 else 0
-        return item, self.base + rounds + self.peak
+        gap = self.base + rounds + self.peak - _room(first)
+        if not isinstance(gap, int):  # more than enough
+            return item, _room(first) + rounds + self.peak
+        return item, _room(first) + max(gap, 0)
 
     def end(self, value: GrowingList, first: GrowingList, limit: Dim, exact: bool) -> GrowingList:
         """After the loop; ``exact``: it has as many rounds as the limit says."""
         value.relative = first.relative
-        if exact and self.most == self.least and isinstance(limit, int):
+        known = not value.item.open
+        if exact and known and self.most == self.least and isinstance(limit, int):
             value.least = first.least + self.least * limit
             value.most = first.most + self.most * limit
             return value
-        value.most = value.room if self.most > 0 else first.most
+        value.most = value.room if self.most > 0 or not known else first.most
         value.least = first.least if self.least >= 0 else NONE if first.relative else 0
         return value

@@ -80,6 +80,45 @@ class Places(Zipped):
         return next(self._rows)
 
 
+class MultiIndex:
+    """``np.nditer(x, flags=["multi_index"])``: the elements of a traced array, and their places,
+    which are known while tracing."""
+
+    def __init__(self, array: Any) -> None:
+        self._array, self._places, self._at = array, [*np.ndindex(array.shape)], 0
+
+    @property
+    def multi_index(self) -> tuple[int, ...]:
+        """Where the element is."""
+        found: tuple[int, ...] = self._places[self._at]
+        return found
+
+    @property
+    def finished(self) -> bool:
+        """Whether there are no more."""
+        return self._at >= len(self._places)
+
+    def iternext(self) -> bool:
+        """Go on to the next one, if there is one."""
+        self._at += 1
+        return not self.finished
+
+    def reset(self) -> None:
+        """Begin anew."""
+        self._at = 0
+
+    def __getitem__(self, operand: int) -> Any:
+        return self._array[self.multi_index]
+
+    def __iter__(self) -> Iterator[Any]:
+        while not self.finished:
+            yield self[0]
+            self.iternext()
+
+    def __length_hint__(self) -> int:  # by which branches know whether it has gone on
+        return len(self._places) - self._at
+
+
 def places(*shape: Any) -> Any:
     """``np.ndindex``, of which a loop of the program takes the places by their number."""
     dims = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape

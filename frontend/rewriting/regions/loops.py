@@ -13,6 +13,7 @@ from ....ir.indices.index import Dim, positive
 from ....ir.ops.control.region import ENDLESS
 from ...tracing.arrays.buffer import TracedBuffer
 from ...tracing.arrays.grid import Grid
+from ...tracing.arrays.growing import GrowingList
 from ...tracing.arrays.selection import Selection
 from ...tracing.context.active import current
 from ...tracing.context.distance import bound_of
@@ -67,7 +68,8 @@ def for_(
         return
     if isinstance(items, Selection) and items.known is None:
         _counted(items.__getitem__, items.shape[0], asks, body, go_on, get, put, names,
-                 most=items.array.type.shape[0])
+                 most=items.room if isinstance(items, GrowingList) else
+                 items.array.type.shape[0])
         return
     if isinstance(items, Zipped) and isinstance(items.count, SymbolicDim):
         _counted(items.row, items.count, asks, body, go_on, get, put, names)

@@ -15,7 +15,7 @@ from ....ir.types import TensorType
 from ... import tree
 from ...tracing.arrays import views
 from ...tracing.arrays.array import TracedArray
-from ...tracing.arrays.growing import GrowingList, Item
+from ...tracing.arrays.growing import GrowingList
 from ...tracing.context.active import current
 from ...tracing.operand import to_tracer
 from ...tracing.source import user_loc
@@ -26,8 +26,9 @@ from ..source.exits import RESULT
 from .adopting import Adopted
 from .aliases import parted, returned, shared_alike
 from .branches import differ, may_be_lost, shown
-from .growing import Growth, Own, converted, formed
+from .growing import Form, Growth, Own, converted, formed
 from .nests import Path
+from .optional import common, has_kind, kind_of
 from .sharing import Key, Sharing
 from .state import (
     UNBOUND,
@@ -72,7 +73,7 @@ class Loop:
         self.entry: Entry | None = None
         self.after: tuple[Any, ...] = ()
         self.growths: dict[int, Growth] = {}  # of lists that rounds make longer or shorter
-        self.longer: dict[int, tuple[Item, Dim]] = {}  # what such lists are to begin as
+        self.longer: dict[int, Form] = {}  # what such lists, or what may be None, is to begin as
         self.sharing = Sharing()
         self.apart: set[Path] = set()  # lists that are one before the loop, and not after a round
         self.used_up: dict[int, Tracer] = {}  # arrays around the loop that rounds may write to
@@ -169,8 +170,9 @@ class Loop:
             self.entry = entry = self._enter(state)
             self.body(index)
             self.after = formed(self.region.get(), {
-                at: (value.item, value.room) for at, value in enumerate(self.first)
-                if isinstance(value, GrowingList)})
+                at: (value.item, value.room) if isinstance(value, GrowingList) else
+                (kind_of(value), None) for at, value in enumerate(self.first)
+                if isinstance(value, GrowingList) or kind_of(value) is not None})
         made = {}
         for at, (name, found) in enumerate(zip(self.names, self.parts, strict=True)):
             value = self.after[at]
@@ -198,7 +200,11 @@ class Loop:
     def _grow(self, at: int, name: str, value: Any) -> None:
         """Raises OtherCarryError where a round has changed the length of a list, and the loop has
         to begin with room for all that rounds may add."""
-        if isinstance(name, Own):
+        kind = common([self.first[at], value])
+        if kind is not None and not (has_kind(self.first[at], kind) and has_kind(value, kind)):
+            self.longer[at] = kind, None
+            raise OtherCarryError
+        if kind is None and isinstance(name, Own):
             growth = self.growths.setdefault(at, Growth())
             longer = growth.after(self.first[at], value, self.most)
             if longer is not None:

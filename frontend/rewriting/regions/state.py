@@ -22,6 +22,7 @@ from ...tracing.arrays.buffer import Buffer, TracedBuffer
 from ...tracing.arrays.chosen import Chosen
 from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.growing import GrowingList
+from ...tracing.arrays.maybe import Maybe, is_maybe
 from ...tracing.arrays.variable import Variable
 from ...tracing.context.active import context_for, current
 from ...tracing.context.recorder import TraceContext
@@ -47,7 +48,8 @@ def lost(name: str, why: str | Error, again: bool = True) -> str | Error:
         why.__traceback__ = why.__context__ = None
     if names is None:
         return why
-    if again or name not in names:
+    if name not in names or (again and not (
+            isinstance(why, str) and isinstance(names[name], Error))):  # which tells more
         names[name] = why
     return names[name]
 
@@ -163,6 +165,8 @@ class Entry:
             made = {key: self._copied(item) for key, item in value.items()}
         elif isinstance(value, Chosen):
             made = value.again(*map(self._copied, value.leaves()))
+        elif is_maybe(value):
+            made = value.maybe.again(*map(self._copied, value.maybe.leaves()))
         elif isinstance(value, (Tracer, Buffer)):
             array = value.traced() if isinstance(value, Buffer) else value
             if array.is_scalar:
@@ -250,9 +254,9 @@ def settled(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class _Parts:
-    """Chosen elements as a nest of their memory and the masks."""
+    """Chosen elements as a nest of their memory and the masks, or what may be None."""
 
-    def __init__(self, chosen: Chosen) -> None:
+    def __init__(self, chosen: Chosen | Maybe) -> None:
         self.chosen = chosen
 
     def flat(self) -> tuple[tuple[Any, ...], _Choice]:
@@ -260,12 +264,13 @@ class _Parts:
 
 
 class _Choice:
-    """How parts become chosen elements again."""
+    """How parts become that again."""
 
-    def __init__(self, like: Chosen) -> None:
+    def __init__(self, like: Chosen | Maybe) -> None:
         self.like = like
-        self.key = (like.item if isinstance(like, GrowingList) else like.ndim,
-                    tuple(mask is None for mask in getattr(like, "masks", ())))
+        self.key: Any = (Maybe, like.item) if isinstance(like, Maybe) else (
+            like.item if isinstance(like, GrowingList) else like.ndim,
+            tuple(mask is None for mask in getattr(like, "masks", ())))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Choice) and self.key == other.key
@@ -280,9 +285,10 @@ tree.register(_Parts, _Parts.flat, lambda choice, parts: choice.like.again(*part
 def leaves(value: Any) -> tuple[list[Any], tree.TreeDef]:
     """The leaves of a nest; a traced buffer is its tracer."""
     found, structure = tree.flatten(value)
-    if any(isinstance(leaf, Chosen) for leaf in found):
+    if any(isinstance(leaf, Chosen) or is_maybe(leaf) for leaf in found):
         found, structure = tree.flatten(tree.map(
-            lambda leaf: _Parts(leaf) if isinstance(leaf, Chosen) else leaf, value))
+            lambda leaf: _Parts(leaf) if isinstance(leaf, Chosen) else
+            _Parts(leaf.maybe) if is_maybe(leaf) else leaf, value))
     return [each.traced() if isinstance(each, TracedBuffer) else each for each in found], structure
 
 
@@ -312,6 +318,9 @@ def truth(x: Any) -> Any:
     """``bool(x)``, or a traced bool."""
     if isinstance(x, FilteredList):
         return x.shape[0] > 0
+    if is_maybe(x):
+        there, value = x.maybe.present, x.maybe.value
+        return there if isinstance(value, tuple) else np.logical_and(there, truth(value))
     if not is_traced(x):
         return bool(x)
     if isinstance(x, TracedBuffer):

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
+from .names import RUNTIME
 from .parsed import definition_of
-from .statements import RUNTIME, rewritten
+from .statements import rewritten
 
 _FACTORY = "_weft_factory"
 _COPY = "_weft_copy"

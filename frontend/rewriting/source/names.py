@@ -90,8 +90,18 @@ def _paths(node: ast.AST) -> Iterator[str]:
         yield from _of_call(node)
 
 
+def changed_by_ours(node: ast.AST) -> str | None:
+    """The name of the list that a call of what rewritten code asks for changes; None for others."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and getattr(
+            node.func.value, "id", "") == RUNTIME and node.func.attr in _LISTS):
+        return None
+    return getattr(node.args[_LISTS[node.func.attr]], "id", None)
+
+
 def _of_call(node: ast.Call) -> Iterator[str]:
     """The object of a method that may change it, and ``out=`` arrays."""
+    if (changed := changed_by_ours(node)) is not None:
+        yield changed
     if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
         if node.func.attr in _CHANGING:
             yield node.func.value.id
@@ -114,6 +124,8 @@ def _of_call(node: ast.Call) -> Iterator[str]:
                 yield path
 
 
+RUNTIME = "_weft"  # by which rewritten code knows ``operators``
+_LISTS = {"popleft": 0, "heappush": 1, "heappop": 1, "heapify": 1}  # which argument is the list
 # Of an array, these are views, which nothing is bound to: who writes there writes to its memory.
 _VIEWS = frozenset({"T", "mT", "flat", "real", "imag"})
 _CHANGING = frozenset({

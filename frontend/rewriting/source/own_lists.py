@@ -14,14 +14,15 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .names import here
+from .names import RUNTIME, changed_by_ours, here
 
 GROWING = frozenset({"append", "pop", "extend", "clear"})
 _METHODS = GROWING | {"copy", "index", "count", "insert", "remove", "reverse", "sort"}
 _ASKING = frozenset({"len", "sum", "max", "min", "sorted", "any", "all", "list", "tuple", "set",
-                     "print", "str", "bool"})
+                     "print", "str", "bool", "bisect", "bisect_left", "bisect_right"})
 _LAZY = frozenset({"enumerate", "zip", "reversed", "map", "filter"})  # ask as they are asked
-_MODULES = frozenset({"np", "numpy", "math", "weft", "scipy", "special", "linalg"})
+_MODULES = frozenset({"np", "numpy", "math", "weft", "scipy", "special", "linalg",
+                      "bisect"})
 
 
 Place = tuple[int, int]  # a line and a column
@@ -37,7 +38,13 @@ class OwnLists:
 
     def at(self, node: ast.AST) -> frozenset[str]:
         """The names of such lists where a node stands."""
-        place = _begin(node)
+        return self._names(_begin(node))
+
+    def after(self, node: ast.AST) -> frozenset[str]:
+        """Those behind it."""
+        return self._names((getattr(node, "end_lineno", 0), getattr(node, "end_col_offset", 0)))
+
+    def _names(self, place: Place) -> frozenset[str]:
         return frozenset(name for name, begin, end in self.lives if begin <= place < end)
 
 
@@ -48,13 +55,14 @@ def own_lists(function: ast.FunctionDef) -> OwnLists:
     fine: set[ast.AST] = set()
     for node in nodes:
         fine.update(_reads(node))
-        for name, value in _bindings(node):
-            found.note(found.new if _is_new(value) else found.shared, name, node, binds=True)
+        for name, value in bindings(node):
+            if is_new(value) or not _is_made(value):
+                found.note(found.new if is_new(value) else found.shared, name, node, binds=True)
         for name in _grown(node):
             found.note(found.growing, name, node)
         if isinstance(node, ast.For):  # rounds go on as what they are over grows
             changed = {name for each in here(node.body) for name in _grown(each)}
-            for each in _asked(node.iter):
+            for each in asked(node.iter):
                 if isinstance(each, ast.Name) and each.id in changed:
                     found.note(found.shared, each.id, each)
     for node in nodes:
@@ -103,12 +111,12 @@ def _begin(node: ast.AST) -> Place:
     return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
 
 
-def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
+def bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
     """Names that a node binds, and to what, if it is said there."""
     if isinstance(node, ast.Assign) and len(node.targets) == 1:
-        yield from _pairs(node.targets[0], node.value)
+        yield from pairs(node.targets[0], node.value)
     elif isinstance(node, ast.AnnAssign) and node.value is not None:
-        yield from _pairs(node.target, node.value)
+        yield from pairs(node.target, node.value)
     elif isinstance(node, ast.Assign):
         yield from ((each.id, None) for target in node.targets for each in ast.walk(target)
                     if isinstance(each, ast.Name))
@@ -122,7 +130,7 @@ def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
         yield node.target.id, None
 
 
-def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.AST | None]]:
+def pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.AST | None]]:
     if isinstance(target, ast.Name):
         yield target.id, value
     elif isinstance(target, (ast.Tuple, ast.List)):
@@ -133,19 +141,43 @@ def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.AST | N
                 yield each.id, part
 
 
-def _is_new(value: ast.AST | None) -> bool:
+def is_new(value: ast.AST | None) -> bool:
     """Whether an expression makes a list."""
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
-        return _is_new(value.left)
-    return isinstance(value, (ast.List, ast.ListComp)) or (
+        return is_new(value.left)
+    return isinstance(value, (ast.List, ast.ListComp)) or _is_ours(value, "queue") or (
         isinstance(value, ast.Call) and isinstance(value.func, ast.Name)
-        and value.func.id == "list")
+        and value.func.id in ("list", "sorted"))
+
+
+def _is_made(value: ast.AST | None) -> bool:
+    """Whether an expression makes something that nobody else has, or no list."""
+    if isinstance(value, ast.Call):
+        root = value.func
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        return value.func is not root and isinstance(root, ast.Name) and root.id in _MODULES
+    return isinstance(value, (ast.Constant, ast.BinOp, ast.Compare))
+
+
+def _is_ours(value: ast.AST | None, name: str) -> bool:
+    """Whether it is a call of what rewritten code asks for (``queues``)."""
+    return isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and (
+        value.func.attr == name and getattr(value.func.value, "id", "") == RUNTIME)
+
+
+def to_grow(function: ast.FunctionDef, lists: OwnLists) -> set[ast.AST]:
+    """Expressions that make such lists, of what may have as many items as values say."""
+    return {value for node in here(function.body) for name, value in bindings(node)
+            if name in lists.after(node) and isinstance(value, (ast.ListComp, ast.Call))}
 
 
 def _grown(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(
             node.func.value, ast.Name) and node.func.attr in GROWING:
         yield node.func.value.id
+    elif (path := changed_by_ours(node)) is not None:
+        yield path
     elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
         yield node.target.id
 
@@ -155,18 +187,24 @@ def _reads(node: ast.AST) -> Iterator[ast.AST]:
     if isinstance(node, ast.Subscript):
         yield node.value
         yield from node.slice.elts if isinstance(node.slice, ast.Tuple) else (node.slice,)
+    elif isinstance(node, ast.Attribute) and not hasattr(list, node.attr):
+        yield node.value  # which is no list there
     elif isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
             yield node.func.value
+            if node.func.attr == "extend":
+                yield from node.args
+        if changed_by_ours(node) is not None or _is_ours(node, "least"):
+            yield from node.args
         if _only_asks(node.func):
             for argument in node.args:
-                yield from _asked(argument)
+                yield from asked(argument)
     elif isinstance(node, (ast.For, ast.comprehension)):
-        yield from _asked(node.iter)
+        yield from asked(node.iter)
     elif isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
-        yield from _truths(node.test)
+        yield from truths(node.test)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        yield from _truths(node.operand)
+        yield from truths(node.operand)
     elif isinstance(node, ast.BoolOp):
         yield from node.values[:-1]
     elif isinstance(node, ast.Compare):
@@ -188,21 +226,21 @@ def returned(value: ast.expr) -> Iterator[ast.expr]:
             yield from returned(part)
 
 
-def _asked(value: ast.expr) -> Iterator[ast.expr]:
+def asked(value: ast.expr) -> Iterator[ast.expr]:
     """What is asked for its items at once."""
     yield value
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and (
             value.func.id in _LAZY):
         for argument in value.args:
-            yield from _asked(argument)
+            yield from asked(argument)
 
 
-def _truths(test: ast.expr) -> Iterator[ast.AST]:
+def truths(test: ast.expr) -> Iterator[ast.AST]:
     """Expressions of which no more than the truth is asked."""
     yield test
     if isinstance(test, ast.BoolOp):
         for value in test.values:
-            yield from _truths(value)
+            yield from truths(value)
 
 
 def _only_asks(function: ast.expr) -> bool:

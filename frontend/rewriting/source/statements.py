@@ -19,21 +19,27 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterable, Sequence, Set
+from typing import Any
 
 from .effects import of_loop
 from .exits import Exits
+from .heaps import as_heaps
 from .matching import Matches
-from .names import bound, changed, here
-from .own_lists import OwnLists, own_lists, returned
+from .names import RUNTIME, bound, changed, here
+from .own_lists import OwnLists, own_lists, returned, to_grow
+from .queues import as_lists
 
-RUNTIME = "_weft"
 _COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
              ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not"}
 
 
 def rewritten(node: ast.FunctionDef) -> ast.FunctionDef:
     """The function, changed in place; see the module docstring. Lines and columns stay."""
+    as_lists(node)
+    as_heaps(node)
     own = own_lists(node)
+    _Around("growing", to_grow(node, own)).visit(node)
+    _Extending(own).visit(node)
     _let_go(node, own)
     Matches().of_function(node)
     Exits().of_function(node)
@@ -230,6 +236,12 @@ class _Scope(ast.NodeTransformer):
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        inner = node.value
+        if isinstance(node.ctx, ast.Load) and isinstance(inner, ast.Subscript) and not any(
+                isinstance(part, (ast.Slice, ast.Tuple, ast.Call, ast.NamedExpr))
+                for each in (node.slice, inner.slice) for part in ast.walk(each)):
+            return _weft("item_of_row", [self.visit(part) for part in (
+                inner.value, inner.slice, node.slice)], node)
         self.generic_visit(node)
         if not isinstance(node.ctx, ast.Load):
             node.value = _weft("places", [node.value], node.value)
@@ -356,15 +368,43 @@ def _let_go(function: ast.FunctionDef, lists: OwnLists) -> None:
         if isinstance(node, ast.Return) and node.value is not None:
             values = {value for value in returned(node.value)
                       if isinstance(value, ast.Name) and value.id in lists.at(value)}
-            node.value = _Release(values).visit(node.value)
+            node.value = _Around("let_go", values).visit(node.value)
 
 
-class _Release(ast.NodeTransformer):
-    def __init__(self, names: Set[ast.expr]) -> None:
-        self.names = names
+class _Extending(ast.NodeTransformer):
+    """``a.extend(b)`` and ``a += b`` of such lists bind them anew."""
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return _weft("let_go", [node], node) if node in self.names else node
+    def __init__(self, lists: OwnLists) -> None:
+        self.lists = lists
+
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        call = node.value
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and (
+                call.func.attr == "extend" and len(call.args) == 1 and not call.keywords):
+            return self._bound(call.func.value, call.args[0], node)
+        return node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        return self._bound(node.target, node.value, node) if isinstance(node.op, ast.Add) else node
+
+    def _bound(self, target: ast.expr, value: ast.expr, node: ast.stmt) -> ast.stmt:
+        if not (isinstance(target, ast.Name) and target.id in self.lists.at(node)):
+            return node
+        made = _weft("extended", [ast.Name(target.id, ast.Load()), value], node)
+        return ast.copy_location(ast.Assign([ast.Name(target.id, ast.Store())], made), node)
+
+
+class _Around(ast.NodeTransformer):
+    """Puts a call of ours around some expressions."""
+
+    def __init__(self, name: str, values: Set[ast.AST]) -> None:
+        self.name, self.values = name, values
+
+    def visit(self, node: ast.AST) -> Any:
+        inner = self.generic_visit(node)
+        if node in self.values and isinstance(inner, ast.expr):
+            return _weft(self.name, [inner], node)
+        return inner
 
 
 def _of_item(name: str, target: ast.expr, value: ast.expr) -> ast.expr:
@@ -418,10 +458,10 @@ def _choice(node: ast.Expr) -> ast.If | None:
 
 
 def _asks_truth(node: ast.Compare) -> bool:
-    """``x is True``, which may be a traced answer."""
+    """``x is True`` and ``x is None``, which may have a traced answer."""
     (other, *_) = node.comparators
     return isinstance(node.ops[0], (ast.Is, ast.IsNot)) and isinstance(
-        other, ast.Constant) and isinstance(other.value, bool)
+        other, ast.Constant) and (other.value is None or isinstance(other.value, bool))
 
 
 def _generates(node: ast.AST) -> bool:

@@ -22,9 +22,9 @@ class TracedArray:
     """A value of a graph that stands for an array. ``weak`` marks what stands for a Python number,
     which promotes as one."""
 
-    __slots__ = ("__weakref__", "_ctx", "_value", "argument", "asked", "changed", "dense", "link",
-                 "made", "ordered", "plain", "rivals", "seen", "taken", "version", "waiting",
-                 "weak")
+    __slots__ = ("__weakref__", "_ctx", "_value", "anew", "argument", "asked", "changed", "dense",
+                 "link", "made", "ordered", "plain", "rivals", "seen", "taken", "version",
+                 "waiting", "weak")
 
     def __init__(
         self, ctx: Recording, value: Value | None, *, weak: bool = False,
@@ -49,6 +49,8 @@ class TracedArray:
         self.version: object = None  # the last write to memory that is the array's own, and
         self.seen: object = None     # the one that the value is of, as was clear after so many
         self.asked = 0               # writes to any memory
+        # How it is computed where it is used, in a region that is in its trace: it may fail.
+        self.anew: Any = None
         if ctx.made is not None:
             ctx.made.append(ref(self))
 

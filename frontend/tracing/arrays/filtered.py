@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.diagnose import error
+from ....ir.diagnose import Error, error
 from ....ir.types import Loc
 from ..operand import broadcast, to_tracer
 from ..source import user_loc
+from ..values.tracer import Tracer
 from .selection import Selection
 
 
@@ -21,6 +22,13 @@ def _refusing(operator: str) -> Callable[[Any, Any], Any]:
                     hint="make an array of it, np.array(items), to compute with its elements")
 
     return method
+
+
+def changing(method: str) -> Callable[..., Any]:
+    def call(self: Any, *args: Any, **options: Any) -> Any:
+        raise self.unchangeable(method)
+
+    return call
 
 
 class FilteredList(Selection):
@@ -45,12 +53,22 @@ class FilteredList(Selection):
     def __getitem__(self, index: Any) -> Any:
         found = super().__getitem__(index)
         if not isinstance(index, slice):
-            return found
+            number = self.weak and isinstance(found, Tracer) and not found.ndim
+            return Tracer(found.ctx, found.value, weak=True) if number else found
         if isinstance(found, Selection):
             return FilteredList(found.array, found.mask, self.locs, self.weak)
         every = self.array.context().apply(
             lambda: broadcast(to_tracer(np.True_), found.type.shape[:1]), ())
         return FilteredList(found, every, self.locs, self.weak)
+
+    def unchangeable(self, method: str) -> Error:
+        """The error for a method of lists."""
+        return error("W123", f"a list whose conditions are decided when the function runs is asked "
+                             f"to .{method}()", locs=user_loc(), types=[self.array.type],
+                     hint="bind it to a name that no other name, object or function shares")
+
+    append, extend, insert, remove, pop, clear, index, count, reverse = map(changing, (
+        "append", "extend", "insert", "remove", "pop", "clear", "index", "count", "reverse"))
 
     def __add__(self, other: Any) -> Any:
         return self._joined(self, other)

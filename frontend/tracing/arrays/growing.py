@@ -25,20 +25,25 @@ from ..context.active import current
 from ..context.distance import tell_bound
 from ..operand import broadcast, cast, to_tracer
 from ..source import user_loc
+from ..spec import Spec
 from ..values.tracer import SymbolicDim, Tracer
-from .filtered import FilteredList
+from .filtered import FilteredList, changing
+from .selection import Selection
 
 NONE = -1 << 60  # the least number of items where there may be none, whatever there was before
+FULL = "a list has become longer than there is room for"
 
 
 @dataclass(frozen=True)
 class Item:
     """What all items of a list are like: their nest, and of each leaf its type and whether it is a
-    number of Python's."""
+    number of Python's. ``open``: nobody knows how many there may be, so that a step fails in which
+    the list is full."""
 
     structure: tree.TreeDef
     types: tuple[TensorType, ...]
     weak: tuple[bool, ...]
+    open: bool = False
 
     @staticmethod
     def of(value: Any) -> Item | None:
@@ -60,13 +65,15 @@ class Item:
             one if one == two else TensorType(as_dtype(np.promote_types(
                 one.dtype.numpy, two.dtype.numpy)), one.shape)
             for one, two in zip(self.types, other.types, strict=True))
-        return Item(self.structure, types, tuple(map(operator.and_, self.weak, other.weak)))
+        return Item(self.structure, types, tuple(map(operator.and_, self.weak, other.weak)),
+                    self.open or other.open)
 
 
 class GrowingList(FilteredList):
     """See the module docstring. Each leaf of an item has an array of ``rows``."""
 
     __slots__ = ("count", "item", "least", "most", "relative", "rows")
+    count: Any  # how many items there are, not a method
 
     def __init__(self, item: Item, rows: Sequence[Any], count: Any, least: int, most: Dim,
                  relative: bool = False) -> None:
@@ -85,6 +92,21 @@ class GrowingList(FilteredList):
                         if parts else spare)
         count: Any = current().apply(to_tracer, (np.int64(len(parts)),))
         return GrowingList(item, rows, count, len(parts), len(parts))
+
+    @staticmethod
+    def chosen(x: Selection) -> GrowingList | list[Any]:
+        """The list of chosen elements."""
+        mask: Any = np.ravel(x.mask)
+        size = mask.type.shape[0]
+        if size == 0:
+            return []
+        array = x.array.reshape(size, *x.array.type.shape[x.mask.ndim:])
+        weak = isinstance(x, FilteredList) and x.weak
+        number: Any = current().emit("iota", axis=0, dtype=I64, shape=(size,))
+        places = np.searchsorted(np.cumsum(mask), number + 1)
+        row = array[np.minimum(places, size - 1)]
+        item = Item(tree.LEAF, (TensorType(row.type.dtype, row.type.shape[1:]),), (weak,))
+        return GrowingList(item, [row], np.sum(mask), 0, size)
 
     @property
     def room(self) -> Dim:
@@ -124,7 +146,8 @@ class GrowingList(FilteredList):
     @property
     def shape(self) -> tuple[Any, ...]:
         count = self.least if self.known is not None else self.length
-        return (count, *self.array.shape[1:])
+        alike = len({row.type.shape for row in self.rows}) == 1
+        return (count, *(self.array.shape[1:] if alike else ()))
 
     @property
     def length(self) -> Any:
@@ -151,16 +174,18 @@ class GrowingList(FilteredList):
         if self.known is not None:
             return list(self)
         if self.item.structure != tree.LEAF:
-            raise error("W123", "a list of tuples whose length is decided when the function runs "
-                                "is returned", locs=user_loc(),
-                        hint="return an array of it, np.array(items)")
+            return GivenList(self.item, self.rows, self.count, self.least, self.most)
         return self.of(self.array)
 
     # -- as a list
 
     def append(self, value: Any) -> None:
-        leaves = self._admitted(value, int(self.most == self.room))
+        checked = self.item.open and self.known is None
+        leaves = self._admitted(value, int(self.most == self.room and not checked))
         place: Any = self.count if self.known is None else self.least
+        if checked:
+            place = current().emit("ensure", place, self.room - 1 - place, message=FULL)
+            self.count, self.most = place, self.most - int(self.most == self.room)
         self.rows = [row.at[place].set(leaf) for row, leaf in zip(self.rows, leaves, strict=True)]
         self._moved(1)
 
@@ -176,10 +201,36 @@ class GrowingList(FilteredList):
         return _leaves(item, value)
 
     def extend(self, values: Any) -> None:
-        if isinstance(values, FilteredList) and values.known is None:
-            raise self._refused("extended by a list of which that is so as well")
+        if isinstance(values, Selection) and values.known is None:
+            self._join(values)
+            return
         for value in values:
             self.append(value)
+
+    def _join(self, values: Selection) -> None:
+        """Extend by as many items as values say."""
+        other = values if isinstance(values, GrowingList) else GrowingList.chosen(values)
+        if not isinstance(other, GrowingList):
+            return
+        item = self.item.joined(other.item)
+        spare = self.room - self.most - other.most
+        if item is None or not isinstance(spare, int):
+            raise self._refused("extended by a list of which that is so as well")
+        room = self.room if self.item.open or spare >= 0 else self.room - spare
+        here, there = self.widened(item, room), other.widened(item, other.room)
+        count: Any = self.count
+        if self.item.open:
+            count = current().emit("ensure", count, room - count - other.count, message=FULL)
+            spare = max(spare, 0)
+        place: Any = current().emit("iota", axis=0, dtype=I64, shape=(room,))
+        last: Any = other.room - 1
+        source = np.clip(place - count, 0, last)
+        self.rows = [np.where(np.expand_dims(place < count, tuple(range(1, row.ndim))), row,
+                              more[source])
+                     for row, more in zip(here.rows, there.rows, strict=True)]
+        self.item, self.count = item, count + other.count
+        self.least = self.least + other.least
+        self.most = room - spare
 
     def __iadd__(self, values: Any) -> GrowingList:
         self.extend(values)
@@ -198,6 +249,13 @@ class GrowingList(FilteredList):
             self.count, self.least, self.most = left, self.least - 1, self.most - 1
         if at == 0:
             self.rows = [np.concatenate([row[1:], row[:1]]) for row in self.rows]
+        return found
+
+    def take(self, place: Any) -> Any:
+        """Take out the item at a place, where the last one is afterwards."""
+        found, last = self.row(place), self.count - 1
+        self.rows = [row.at[place].set(row[last]) for row in self.rows]
+        self._moved(-1)
         return found
 
     def clear(self) -> None:
@@ -230,9 +288,31 @@ class GrowingList(FilteredList):
     def __getitem__(self, at: Any) -> Any:
         if not _is_number(at):
             if self.item.structure != tree.LEAF:
-                raise self._refused("asked for a part of it")
+                return self._part(at)
             return self.of(self.array)[at]
         return self.row(current().apply(self._place, (at,)))
+
+    def _part(self, at: Any) -> Any:
+        """A slice of tuples: another list."""
+        if self.known is not None:
+            return list(self)[at]
+        ends = [at.start, at.stop] if isinstance(at, slice) else []
+        forwards = bool(ends) and at.step in (None, 1) and all(
+            end is None or _is_number(end) for end in ends)
+        if not forwards and (ends != [None, None] or at.step != -1):
+            raise self._refused("asked for a part of it")
+        place: Any = current().emit("iota", axis=0, dtype=I64, shape=(self.room,))
+        last: Any = self.room - 1
+        if not forwards:
+            count, source = self.count, self.count - 1 - place
+        else:
+            start, stop = (self.count * 0 + default if end is None else np.minimum(np.where(
+                end < 0, np.maximum(end + self.count, 0), end), self.count)
+                for end, default in zip(ends, (0, self.count), strict=True))
+            count, source = np.maximum(stop - start, 0), place + start
+        rows = [row[np.clip(source, 0, last)] for row in self.rows]
+        return GrowingList(self.item, rows, count, NONE if self.relative else 0, self.most,
+                           self.relative)
 
     def row(self, place: Any) -> Any:
         """What is at a place, be there an item or not."""
@@ -293,6 +373,57 @@ class GrowingList(FilteredList):
 
     def reverse(self) -> None:
         raise self._refused("turned round in place")
+
+
+class GivenList(GrowingList):
+    """A list of tuples that has been given away: nobody can change it."""
+
+    __slots__ = ()
+
+    def again(self, *leaves: Any) -> GivenList:
+        *rows, count = leaves
+        return GivenList(self.item, rows, count, self.least, self.most, self.relative)
+
+    @property
+    def given(self) -> GivenList:
+        return self
+
+    def unchangeable(self, method: str) -> Error:
+        return error("W123", "a list of tuples whose length is decided when the function runs, and "
+                             f"which a function has returned, is asked to .{method}()",
+                     locs=user_loc(), types=[row.type for row in self.rows],
+                     hint="make another list of it in a loop")
+
+    def __setitem__(self, at: Any, value: Any) -> None:
+        raise self.unchangeable("__setitem__")
+
+    append, extend, pop, clear, sort, __iadd__ = map(changing, (
+        "append", "extend", "pop", "clear", "sort", "__iadd__"))
+
+
+class ReturnedList:
+    """A list of tuples as a result of the program: a nest of its rows and of how many items there
+    are."""
+
+    by_values = True
+
+    def __init__(self, found: GrowingList) -> None:
+        self.item, self.parts = found.item, (*found.rows, found.count)
+
+    @staticmethod
+    def items(item: Item, parts: Sequence[Any]) -> Any:
+        """What the program gave as what the function returns; of types, those of an item."""
+        *rows, count = parts
+        if isinstance(count, Spec):
+            return [tree.unflatten(item.structure, [
+                Spec(row.dtype, row.shape[1:]) for row in rows])]
+        columns = [row[:count].tolist() if weak else row[:count]
+                   for row, weak in zip(rows, item.weak, strict=True)]
+        return [tree.unflatten(item.structure, list(each))
+                for each in zip(*columns, strict=True)]
+
+
+tree.register(ReturnedList, lambda found: (found.parts, found.item), ReturnedList.items)
 
 
 def is_item(value: Any) -> bool:

@@ -51,7 +51,9 @@ LISTED = ("sum", "prod", "max", "min", "amax", "amin", "mean", "median", "averag
     "array_split", "expand_dims", "broadcast_to", "atleast_1d", "atleast_2d", "atleast_3d",
     "moveaxis", "swapaxes", "fliplr", "flipud", "rot90", "matrix_transpose", "size", "ndim",
     "nan_to_num", "real", "imag", "angle", "apply_along_axis", "polyfit", "polyder", "polyint",
-    "polyadd", "polysub", "polymul")
+    "polyadd", "polysub", "polymul",
+    "histogram2d", "select", "setxor1d", "compress", "extract", "column_stack", "dstack",
+    "around", "sinc")
 # Of what these are given NumPy does not ask to dispatch: indices, shifts, and what it takes for a
 # list.
 _UNASKED = ("take", "poly", "roots", "roll")

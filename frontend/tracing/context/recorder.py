@@ -268,6 +268,8 @@ class TraceContext(Effects):
 
     def value_of(self, tracer: Tracer) -> Value:
         """The value of a tracer in this graph; that of an outer trace becomes a parameter."""
+        if tracer.anew is not None and tracer._ctx is not self and self.descends_from(tracer._ctx):
+            return self.value_of(tracer.anew())
         value = tracer.operand()
         if tracer._ctx is self:
             return value

@@ -1,0 +1,120 @@
+"""Names that are None on one way only, or before a loop and not after a round.
+
+    best = None
+    if x[0] > 0: best = x[1]      one way leaves None, the other one a number: both are traced
+                                  again, with a ``Maybe`` at their ends
+
+A program is traced so only where it cannot be traced otherwise: what is known to be there needs no
+flag, and no check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from ...tracing.arrays.growing import Item
+from ...tracing.arrays.maybe import Maybe, is_maybe
+from .state import UNBOUND
+
+
+@dataclass
+class Optional:
+    """Whether names may be such, and whether some would have been if they might."""
+
+    allowed: bool
+    seen: bool = False
+
+
+_OPTIONAL: ContextVar[Optional | None] = ContextVar("weft_optional", default=None)
+
+
+@contextmanager
+def optional(allowed: bool) -> Iterator[Optional]:
+    """Let names be such, or find out whether that would help."""
+    token = _OPTIONAL.set(made := Optional(allowed))
+    try:
+        yield made
+    finally:
+        _OPTIONAL.reset(token)
+
+
+class Slots(dict[Any, Any]):
+    """What items of lists and dicts are like, by their places, of those that may be None."""
+
+
+Kind = Item | Slots
+
+
+def _is_nest(value: Any) -> bool:
+    return type(value) in (list, dict)
+
+
+def _keys(value: Any) -> list[Any]:
+    return list(value) if type(value) is dict else list(range(len(value)))
+
+
+def has_kind(value: Any, kind: Kind) -> bool:
+    """Whether a value is bound so already."""
+    if isinstance(kind, Slots):
+        return all(has_kind(value[key], each) for key, each in kind.items())
+    return is_maybe(value) and bool(value.maybe.item == kind)
+
+
+def kind_of(value: Any) -> Kind | None:
+    """What a value that is bound so is like; None for others."""
+    if is_maybe(value):
+        found: Item = value.maybe.item
+        return found
+    if not _is_nest(value):
+        return None
+    return Slots((key, kind) for key in _keys(value)
+                 if (kind := kind_of(value[key])) is not None) or None
+
+
+def as_maybe(value: Any, kind: Kind) -> Any:
+    """A value as one of that kind; a list or a dict is changed in place, where others have it."""
+    if has_kind(value, kind):
+        return value
+    if isinstance(kind, Slots):
+        for key, each in kind.items():
+            value[key] = as_maybe(value[key], each)
+        return value
+    return Maybe.of(value, kind).bound()
+
+
+def common(values: Sequence[Any]) -> Kind | None:
+    """What values are like of which some, or items of which, may be None; None where all are known
+    to be there, or none is, or where they are not alike."""
+    first = values[0]
+    if _OPTIONAL.get() is None or all(value is first for value in values):
+        return None
+    if _is_nest(first):
+        if not all(type(value) is type(first) and _keys(value) == _keys(first)
+                   for value in values):
+            return None
+        return Slots((key, kind) for key in _keys(first)
+                     if (kind := common([value[key] for value in values])) is not None) or None
+    return _common(values)
+
+
+def _common(values: Sequence[Any]) -> Item | None:
+    state = _OPTIONAL.get()
+    if state is None or not any(value is None or is_maybe(value) for value in values) or any(
+            value is UNBOUND for value in values):
+        return None
+    found: Item | None = None
+    for value in values:
+        if value is not None:
+            item = value.maybe.item if is_maybe(value) else Item.of(value)
+            found = item if found is None or item is None else found.joined(item)
+            if found is None or any(a.shape and a != b for a, b in zip(
+                    found.types, item.types if item is not None else (), strict=True)):
+                return None
+    if found is not None and not state.allowed:
+        state.seen = True
+        return None
+    return found
