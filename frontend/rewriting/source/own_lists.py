@@ -199,12 +199,6 @@ def _reads(node: ast.AST) -> Iterator[ast.AST]:
         if _only_asks(node.func):
             for argument in node.args:
                 yield from asked(argument)
-    elif isinstance(node, (ast.For, ast.comprehension)):
-        yield from asked(node.iter)
-    elif isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
-        yield from truths(node.test)
-    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        yield from truths(node.operand)
     elif isinstance(node, ast.BoolOp):
         yield from node.values[:-1]
     elif isinstance(node, ast.Compare):
@@ -213,6 +207,18 @@ def _reads(node: ast.AST) -> Iterator[ast.AST]:
         yield from (node.left, node.right)
     elif isinstance(node, ast.Return) and node.value is not None:
         yield from returned(node.value)
+    else:
+        yield from asked_by(node)
+
+
+def asked_by(node: ast.AST) -> Iterator[ast.expr]:
+    """What a loop asks for its items, a condition for its truth."""
+    if isinstance(node, (ast.For, ast.comprehension)):
+        yield from asked(node.iter)
+    elif isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
+        yield from truths(node.test)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield from truths(node.operand)
 
 
 def returned(value: ast.expr) -> Iterator[ast.expr]:

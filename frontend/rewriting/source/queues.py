@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .names import RUNTIME, here
-from .own_lists import asked, pairs, truths
+from .own_lists import asked_by, pairs
 
 _METHODS = frozenset({"append", "popleft", "pop", "extend", "clear"})
 _ASKING = frozenset({"len", "sum", "max", "min", "sorted", "any", "all", "list", "tuple", "bool"})
@@ -70,14 +70,10 @@ def _uses(node: ast.AST) -> Iterator[ast.AST]:
             yield from node.args
     elif isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice):
         yield node.value
-    elif isinstance(node, (ast.For, ast.comprehension)):
-        yield from asked(node.iter)
-    elif isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
-        yield from truths(node.test)
-    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        yield from truths(node.operand)
     elif isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.In, ast.NotIn)):
         yield node.comparators[0]
+    else:
+        yield from asked_by(node)
 
 
 class _Lists(ast.NodeTransformer):
