@@ -377,7 +377,7 @@ class TritonScalars:
     def _expansion(
         self, function: str, expand: Callable[..., Tile], args: tuple[Tile, ...]
     ) -> str:
-        names = ("x", "y", "z", "w")[:len(args)]
+        names = (*"xyzw", *(f"x{at}" for at in range(4, len(args))))[:len(args)]
         s = TritonScalars((), set(names), self.functions)
         s.params = names
         result = expand(s, *(Tile(x, arg.dtype) for x, arg in zip(names, args, strict=True)))

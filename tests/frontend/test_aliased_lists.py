@@ -275,7 +275,7 @@ def test_lists_that_nobody_else_has(program: Callable[..., Any], sign: int) -> N
 
 
 def best_so_far(x: Any) -> Any:
-    best = {"loss": np.inf, "weights": None}
+    best = {"loss": np.inf, "weights": np.zeros(1)}
     for v in x:
         if v < best["loss"]:
             best["loss"], best["weights"] = v, v * x
@@ -283,18 +283,18 @@ def best_so_far(x: Any) -> Any:
 
 
 def first_hit(x: Any) -> Any:
-    hit = None
+    hit = np.zeros(2)
     for i in range(3):
         if x[i] < 0.5:
             continue
         if x[i] > 0:
-            hit = i
-    return -1 if hit is None else hit
+            hit = x[:3] * i
+    return hit.sum()
 
 
 @pytest.mark.parametrize(("program", "text"), [
-    (best_so_far, r"best\['weights'\] is f64\[12\] on one way and None on the other"),
-    (first_hit, "hit is 0 on one way and None on the other")])
+    (best_so_far, r"best\['weights'\] is f64\[12\] on one way and f64\[1\] on the other"),
+    (first_hit, r"hit is f64\[3\] on one way and f64\[2\] on the other")])
 def test_errors_name_what_differs(program: Callable[..., Any], text: str) -> None:
     with pytest.raises(weft.Error, match=text):
         weft.compile(program)(X)
@@ -303,11 +303,11 @@ def test_errors_name_what_differs(program: Callable[..., Any], text: str) -> Non
 def test_errors_name_the_inner_function() -> None:
     def outer(x: Any) -> Any:
         def inner(k: Any) -> Any:
-            hit = None
+            hit = np.zeros(2)
             for v in x:
                 if v > k:
-                    hit = v
-            return 0.0 if hit is None else hit
+                    hit = x
+            return hit.sum()
 
         return inner(0.5)
 
