@@ -1,5 +1,5 @@
 """What NumPy does one element after the other, as loops of the program: ``ufunc.accumulate`` and
-``ufunc.at`` of ufuncs that have no shorter way to it, and ``np.vectorize``.
+``ufunc.at`` of ufuncs that have no shorter way to it, ``np.vectorize``, ``np.apply_along_axis``.
 
     np.divide.accumulate(x)          carry = x[0];  for each row: carry = carry / row
     np.multiply.at(a, i, v)          for each place p of i and its v: a[p] = a[p] * v
@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import MappingProxyType
 from typing import Any
 
@@ -129,6 +129,16 @@ def polyval(coefficients: Any, x: Any) -> Any:
     found, _ = scanned("np.polyval", step, step, nothing, (cast(coefficients, kind),), None, False,
                        current())
     return found
+
+
+@meaning("apply_along_axis")
+def for_each_row(call: Callable[[Any], Any], function: Callable[..., Any], rows: Tracer) -> Any:
+    """What ``call`` gives for each row, one after the other; ``function`` is the user's in it."""
+    def step(carry: Any, row: Any, _: Any) -> Any:
+        return carry, call(row)
+
+    _, made = scanned("np.apply_along_axis", step, function, (), rows, None, False, current())
+    return made
 
 
 @meaning("vectorize.__call__")

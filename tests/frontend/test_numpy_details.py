@@ -238,3 +238,19 @@ POLYNOMIALS: list[Callable[..., Any]] = [
 def test_polynomials_are_traced(function: Callable[..., Any]) -> None:
     """NumPy's own code for them makes arrays of what it is given, as a user's function does."""
     same(function, X)
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: np.apply_along_axis(lambda row: row.sum() / len(row), 1, x),
+    lambda x: np.apply_along_axis(np.sort, 1, x),
+    lambda x: np.apply_along_axis(lambda row: row[row > 0].sum() if row[0] > 0 else -1.0, 1, x),
+    lambda x: np.apply_along_axis(lambda row: np.outer(row, row), -1, x),
+    lambda x: np.apply_along_axis(np.polyval, 1, x, 2.0)])
+def test_functions_of_many_slices_are_loops(function: Callable[..., Any]) -> None:
+    x = np.random.default_rng(3).normal(size=(700, 4))
+    found, wanted = weft.compile(function)(x), function(x)
+    assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    several = weft.compile(function, dynamic={"x": {0: "b"}})
+    for rows in (1, 7, 300):
+        np.testing.assert_allclose(several(x[:rows]), function(x[:rows]), rtol=1e-12)

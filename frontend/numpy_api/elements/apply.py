@@ -11,7 +11,7 @@ from ....ir.diagnose import error
 from ....ir.indices.dims import nonnegative
 from ....ir.indices.index import product
 from ...tracing.operand import axis_of, broadcast, cast, required, reshape, strong, to_tracer
-from ..registry import numpy
+from ..registry import MEANINGS, numpy
 
 _MOST = 256  # slices that a function is traced for, one by one
 
@@ -20,18 +20,23 @@ _MOST = 256  # slices that a function is traced for, one by one
                                      "np.outer, 0, x[2,3], [1, 2]"))
 def apply_along_axis(func1d: Callable[..., Any], axis: Any, arr: Any, *args: Any,
                      **kwargs: Any) -> Any:
-    """The function traced for every slice along an axis."""
+    """The function traced for every slice along an axis; of many, or as many as a size says, once,
+    as a loop of the program."""
     x: Any = strong(arr)
     at = axis_of(axis, x.ndim)
     rows: Any = np.moveaxis(x, at, -1)
     others = rows.type.shape[:-1]
     count = product(others)
-    if not isinstance(count, int) or not 0 < count <= _MOST:
-        raise error("W113", f"np.apply_along_axis for {count} slices is not supported",
-                    types=[x.type], hint="give the function the whole array and the axis, or use "
-                                         "weft.scan over the slices")
+    if count == 0:
+        raise error("W102", "np.apply_along_axis of no slices", types=[x.type],
+                    hint="leave it out where there are none: nobody knows what it gives")
     rows = reshape(rows, (count, rows.type.shape[-1]))
-    made: Any = np.stack([to_tracer(func1d(row, *args, **kwargs)) for row in rows])
+
+    def call(row: Any) -> Any:
+        return to_tracer(func1d(row, *args, **kwargs))
+
+    made: Any = np.stack([call(row) for row in rows]) if isinstance(count, int) and (
+        count <= _MOST) else MEANINGS["apply_along_axis"](call, func1d, rows)
     inner = made.ndim - 1
     made = reshape(made, (*others, *made.type.shape[1:]))
     front = len(others)
