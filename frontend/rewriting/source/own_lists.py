@@ -211,7 +211,7 @@ def _reads(node: ast.AST) -> Iterator[ast.AST]:
         yield from asked_by(node)
 
 
-def asked_by(node: ast.AST) -> Iterator[ast.expr]:
+def asked_by(node: ast.AST) -> Iterator[ast.AST]:
     """What a loop asks for its items, a condition for its truth."""
     if isinstance(node, (ast.For, ast.comprehension)):
         yield from asked(node.iter)
