@@ -254,3 +254,10 @@ def test_functions_of_many_slices_are_loops(function: Callable[..., Any]) -> Non
     several = weft.compile(function, dynamic={"x": {0: "b"}})
     for rows in (1, 7, 300):
         np.testing.assert_allclose(several(x[:rows]), function(x[:rows]), rtol=1e-12)
+
+
+def test_dims_of_one_in_front_of_what_fills_are_left_away() -> None:
+    for function in (lambda v: np.full(1, v), lambda v: np.full(3, v[None]),
+                     lambda v: np.full_like(v[0], v), lambda v: np.full((2, 3), v)):
+        v = np.array([[2.5]])
+        np.testing.assert_array_equal(weft.compile(function)(v), function(v), strict=True)

@@ -63,6 +63,10 @@ def full_like(
     kind = np.dtype(dtype) if dtype is not None else result_dtype(a)
     if isinstance(fill_value, float) and number_kind(kind) != "f":
         fill_value = kind.type(fill_value)
+    given = shape_of(fill_value)
+    more = len(given) - len(wanted)
+    if more > 0 and all(dim == 1 for dim in given[:more]):  # which NumPy leaves away
+        fill_value = reshape(to_tracer(fill_value), given[more:])
     made = fresh(spread(fill_value, kind, wanted))
     made.made = True
     return _laid_out(made, order, a)
