@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from numpy_samples import agree
@@ -261,3 +262,29 @@ def test_dims_of_one_in_front_of_what_fills_are_left_away() -> None:
                      lambda v: np.full_like(v[0], v), lambda v: np.full((2, 3), v)):
         v = np.array([[2.5]])
         np.testing.assert_array_equal(weft.compile(function)(v), function(v), strict=True)
+
+
+@pytest.mark.parametrize("ufunc", [np.fmin, np.fmax])
+def test_extremes_of_bfloat16_pass_over_nan(ufunc: np.ufunc) -> None:
+    x = np.array([[np.inf, 3.25, np.nan, 3.25, -0.0], [1, np.nan, 2, -1, 5]]).astype(
+        ml_dtypes.bfloat16)
+    with np.errstate(all="ignore"):
+        wanted = ufunc.accumulate(x, axis=-1)
+    found = weft.compile(lambda x: ufunc.accumulate(x, axis=-1))(x)
+    assert found.dtype == wanted.dtype
+    np.testing.assert_array_equal(found.astype(float), wanted.astype(float))
+
+
+def test_the_step_of_one_sample_is_pythons_nan() -> None:
+    step = weft.compile(lambda x: np.linspace(x, 7, 1, retstep=True)[1])(0.5)
+    assert type(step) is float and np.isnan(step)
+
+
+def test_options_that_are_handed_on_are_the_functions() -> None:
+    def out_of(x: Any) -> Any:
+        made = np.zeros((2, 2))
+        return np.apply_along_axis(np.outer, 0, x, [1.0, 2.0], out=made), made
+
+    x = np.array([[1.0, 0.0, 4.0], [3.0, 2.0, 5.0]])
+    for found, wanted in zip(weft.compile(out_of)(x), out_of(x), strict=True):
+        np.testing.assert_array_equal(found, wanted)

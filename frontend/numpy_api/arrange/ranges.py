@@ -44,7 +44,10 @@ def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retste
     wanted = kind if dtype is None else np.dtype(dtype)
     y = np.moveaxis(y, 0, axis) if axis != 0 else y
     made = cast(np.floor(y) if wanted.kind in "iu" else y, wanted)
-    return (made, np.where(parts > 0, step, np.nan)) if retstep else made
+    if not retstep:
+        return made
+    alone = isinstance(count, int) and count <= endpoint  # Python's NaN, as it is NumPy's
+    return made, np.nan if alone else np.where(parts > 0, step, np.nan)
 
 
 def _places(count: Dim, rank: int) -> Any:

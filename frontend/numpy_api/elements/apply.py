@@ -12,6 +12,7 @@ from ....ir.indices.dims import nonnegative
 from ....ir.indices.index import product
 from ...tracing.operand import axis_of, broadcast, cast, required, reshape, strong, to_tracer
 from ..registry import MEANINGS, numpy
+from .elementwise import fresh
 
 _MOST = 256  # slices that a function is traced for, one by one
 
@@ -33,7 +34,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: Any, arr: Any, *args: Any
     rows = reshape(rows, (count, rows.type.shape[-1]))
 
     def call(row: Any) -> Any:
-        return to_tracer(func1d(row, *args, **kwargs))
+        return fresh(to_tracer(func1d(row, *args, **kwargs)))  # which may be one array each time
 
     made: Any = np.stack([call(row) for row in rows]) if isinstance(count, int) and (
         count <= _MOST) else MEANINGS["apply_along_axis"](call, func1d, rows)

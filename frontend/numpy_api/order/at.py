@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.indices.index import product
-from ....ir.types import I64, keeps_kind
+from ....ir.types import I64, keeps_kind, number_kind
 from ...tracing.arrays.buffer import Buffer
 from ...tracing.context.active import current
 from ...tracing.operand import broadcast, cast, reshape, strong
@@ -69,5 +69,5 @@ def merged(ufunc: np.ufunc, x: Any, places: Any, values: Any) -> Any:
     best = last
     if not _LARGEST[ufunc]:
         best = getitem(values, np.minimum(start, as_number(places.type.size)))
-        best = np.where(np.isnan(last), last, best) if x.dtype.kind == "f" else best
+        best = np.where(np.isnan(last), last, best) if number_kind(x.dtype) == "f" else best
     return np.where(start == stop, x, cast(ufunc(x, best), x.dtype))

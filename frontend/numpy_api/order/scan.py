@@ -68,7 +68,7 @@ def _number_of(x: Any, axis: Any) -> Any:
 def _without_nan(ufunc: np.ufunc, worst: float) -> Callable[[Any, Any], Any]:
     """The extreme of the numbers up to each element, NaN before the first one."""
     def accumulated(x: Any, axis: Any) -> Any:
-        if x.dtype.kind != "f":
+        if number_kind(x.dtype) != "f":
             return accumulate(ufunc, x, axis)
         no_number = np.isnan(x)
         found = accumulate(ufunc, np.where(no_number, x.dtype.type(worst), x), axis)
