@@ -288,3 +288,12 @@ def test_options_that_are_handed_on_are_the_functions() -> None:
     x = np.array([[1.0, 0.0, 4.0], [3.0, 2.0, 5.0]])
     for found, wanted in zip(weft.compile(out_of)(x), out_of(x), strict=True):
         np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("function", [np.nanmin, np.nanmax])
+def test_complex_infinities_are_extremes_among_nan(function: Any, axis: int) -> None:
+    x = np.array([[complex(np.inf, 2.25), np.nan], [complex(-np.inf, -1), 3 + 1j]])
+    for sample in (x, x.astype(np.complex64)):
+        found = weft.compile(lambda x: function(x, axis), on_recompile="silent")(sample)
+        np.testing.assert_array_equal(found, function(sample, axis), strict=True)

@@ -14,7 +14,7 @@ from ..registry import numpy
 from .reduce import argmax, argmin, max_, mean_, min_, prod, root, square_of_size, sum_, var
 
 
-def _filled(a: Any, other: float) -> tuple[Any, Any]:
+def _filled(a: Any, other: float | complex) -> tuple[Any, Any]:
     """The array with another number for NaN, and where those are; None if there can be none."""
     x: Any = strong(a)
     if number_kind(x.dtype) not in "fc":
@@ -55,7 +55,8 @@ def nanmin(a: Any, axis: Any = None, keepdims: Any = False, initial: Any = None,
 
 def _extreme(function: Any, far: float, a: Any, axis: Any, keepdims: Any, initial: Any,
              where: Any) -> Any:
-    x, nan = _filled(a, far)
+    x = strong(a)
+    x, nan = _filled(x, complex(far, far) if x.dtype.kind == "c" else far)
     result = function(x, axis, keepdims, initial, where)
     if nan is None or initial is not None:
         return result
