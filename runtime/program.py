@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from itertools import count
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -21,8 +21,17 @@ from ..ir.indices.dims import bind_dims, plain_dims
 from ..ir.indices.index import Expr, symbols_of
 from ..ir.indices.walk import evaluate
 from ..ir.plans.entry import SCALARS
-from ..ir.plans.plan import MOST_BYTES, NO_MEMORY, CheckSite, Plan, Relation, Slot
-from .entry.native import Array, CtypesCall, NativeCall
+from ..ir.plans.plan import (
+    HOST_FAILED,
+    MOST_BYTES,
+    NO_MEMORY,
+    CheckSite,
+    Plan,
+    Relation,
+    Slot,
+)
+from .entry.native import Array, CtypesCall, Fail, NativeCall
+from .host import HostSteps
 from .profile.recording import Recorder, active
 from .profile.timed import Timed, Timing
 from .state import Cell, Writer, commit, cut, merged
@@ -104,8 +113,7 @@ class Program:
 
     def within(self, watch: Watch) -> Program:
         """The same program for one step that raises DeadlineError (W413), and commits nothing,
-        if it is not done by then. Native code is not interrupted: time is looked at where it ends.
-        """
+        if it is not done by then. Native code looks at the time as it runs."""
         watched = copy(self)
         watched._watch, watched._call = watch, watch.calls(self._watched(watch))
         watched._writer = Turns(self._writer, watch)
@@ -230,18 +238,16 @@ class Program:
             return results
         ask_sizes(self.plan, fitted)
         try:
-            ran = self._checked.attempt(*fitted)
+            ran = self._checked.attempt(*fitted)  # where native code refuses all calls
         except MemoryError:
             raise no_memory(self.plan, fitted) from None
         if ran is not None and ran[0] == 0:
             return tuple(ran[1])
         if ran is not None and ran[0] == NO_MEMORY:
             raise no_memory(self.plan, fitted)
-        if ran is None or ran[0] < 0:
-            raise error("W303", "the arguments do not fit the compiled program",
-                        types=[slot.type for slot in self.plan.params],
-                        hint="their sizes must make one solution for the symbolic dims")
-        raise check_failed(self.plan.checks[ran[0] - 1])
+        raise error("W303", "the arguments do not fit the compiled program",
+                    types=[slot.type for slot in self.plan.params],
+                    hint="their sizes must make one solution for the symbolic dims")
 
 
 def _nothing(found: Sequence[Recorder]) -> None:
@@ -311,6 +317,17 @@ _HINTS = MappingProxyType({
 
 
 _HOLDS = "pass arguments for which this holds"
+
+
+def failing(plan: Plan, host: HostSteps | None) -> Fail:
+    """What raises the error that the status of a run of this plan stands for."""
+    def fail(status: int) -> NoReturn:
+        if status == HOST_FAILED and host is not None:
+            host.fail()
+        assert status > 0, f"no run has the status {status}"
+        raise check_failed(plan.checks[status - 1])
+
+    return fail
 
 
 def check_failed(site: CheckSite, values: str = "") -> Exception:

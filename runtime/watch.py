@@ -1,7 +1,7 @@
 """One step that is watched: until when it may take, and where its time went.
 
-A native program is not interrupted. The clock is looked at when a program was found or compiled,
-when the step's turn has come, and when it has computed its results: before anything is committed.
+The clock is looked at when a program was found or compiled, when the step's turn has come, as
+native code runs, and when it has computed its results: before anything is committed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, ParamSpec, TypeVar
 
 from ..ir.diagnose import error
+from .looks import looking
 from .profile.recording import Recorder
 from .state import NotInTimeError, Writer
 
@@ -54,6 +55,11 @@ class Watch:
         if now > self.end:
             raise out_of_time(self.seconds or 0.0)
 
+    def look(self) -> None:
+        """Raises DeadlineError (W413) if there is no time left."""
+        if time.monotonic() > self.end:
+            raise out_of_time(self.seconds or 0.0)
+
     def tell(self, found: Sequence[Recorder], name: str, writes: bool) -> None:
         """Tell profiles of the step, which is over, by its name. What writes no variable does not
         wait for its turn and commits nothing."""
@@ -72,7 +78,11 @@ class Watch:
         """The program, watched."""
         def call(*args: Any) -> Any:
             self.reached("waiting")
-            results = program(*args)
+            if self.seconds is None:
+                results = program(*args)
+            else:
+                with looking(self.look):
+                    results = program(*args)
             self.reached("running")
             return results
 

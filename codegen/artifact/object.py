@@ -17,8 +17,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from ...ir.plans.control import SIZE
 from ...ir.plans.plan import ALIGNMENT, MISFIT, NO_MEMORY, Plan, map_launches
 from ...ir.types import TensorType
+from ..cpu.host.poll import field
 from ..cpu.host.threads import pool_parts
 from ..cpu.program import program_parts
 from ..cpu.sorts.sorter import sorts_of
@@ -105,12 +107,13 @@ def emit_artifact(artifact: Artifact) -> str:
     pool = f"{name}.pool"
     symbols = [symbol for symbol, _ in artifact.dims]
     functions, globals_ = program_parts(_renamed(artifact.plan, name), target, symbols,
-                                        f"{pool}_parallel_for")
-    if any(f"@{pool}_parallel_for(" in text for f in functions for text in f.declarations):
+                                        pool)
+    functions += sorts_of(functions, target, pool)
+    if any(f"@{pool}_" in text for f in functions for part in f.family()
+           for text in part.declarations):
         pool_functions, pool_globals = pool_parts(target.triple, pool, "internal")
         functions += pool_functions
         globals_ += pool_globals
-    functions += sorts_of(functions, target)
     for function in functions:
         if "internal" not in function.header:
             function.header = function.header.replace("define ", "define internal ", 1)
@@ -177,8 +180,10 @@ class _Writer:
 
     def _run(self, f: FunctionText, slots: str) -> None:
         """Call the program with the caller's arena, an own one, or none if it needs none."""
+        control = f.alloca("i64", SIZE // 8, 8)
+        f.do(f"store ptr null, ptr {field(f, 'hook', control)}, align 8")
         program = f"call i32 @{self.name}.program(ptr {slots}, ptr %dims, ptr"
-        threads = f"i64 {f('sext i32 %threads to i64')})"
+        threads = f"i64 {f('sext i32 %threads to i64')}, ptr {control})"
         if self.artifact.plan.arena == 0:
             f.ret(f"i32 {f(f'{program} null, {threads}')}")
             return

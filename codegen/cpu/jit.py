@@ -206,7 +206,7 @@ class Jit:
         text = module_text(support.functions, support.globals_,
                            prelude=f'target triple = "{target.triple}"')
         code = compile_object(text, target)
-        workers = self.link(pool.object, ("weft_parallel_for",))
+        workers = self.link(pool.object, ("weft_parallel_for", "weft_poll"))
         entry = self.link(code.object, support.exports)
         self._forever: tuple[Library, ...] = (workers, entry)
         self._shared.update(workers.addresses)
@@ -233,7 +233,7 @@ class Jit:
         """Compile what an object names, and is not its own, of the functions that are shared."""
         for name, emit in SORTS.items():
             if name not in (*own, *self._shared) and name.encode() + b"\0" in image:
-                text = module_text([emit(self.target)],
+                text = module_text([emit(self.target, "weft")],
                                    prelude=f'target triple = "{self.target.triple}"')
                 library = self.link(compile_object(text, self.target, plain=True).object, (name,))
                 self._forever += (library,)

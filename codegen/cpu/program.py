@@ -1,9 +1,9 @@
 """A plan as one native function, with its kernels and its entry point, in one LLVM module.
 
-    i32 @f(ptr args, ptr dims, ptr arena, i64 threads)
+    i32 @f(ptr args, ptr dims, ptr arena, i64 threads, ptr control)
         args: pointers to inputs, then results; dims: sizes of arguments by name; returns 0, the
-        number of the check that failed (later steps are then skipped), what @f_fits says, or
-        HOST_FAILED
+        number of the check that failed (later steps are then skipped), what @f_fits says,
+        HOST_FAILED or ABORTED; the caller has set the hook of ``control`` (``ir/plans/control``)
     i64 @f_arena(ptr dims)       bytes of arena, if they depend on symbolic dims; 0 if these fail
     i32 @f_fits(ptr dims)        0, the number of a requirement of sizes that fails, MISFIT if sizes
         disagree, NO_MEMORY if they are past all memory; only where there are dims
@@ -37,7 +37,7 @@ from .text import FunctionText, module_text
 
 def emit_program(plan: Plan, target: Target, entry: Entry) -> str:
     """The module text of ``plan``, whose kernels are tiled for ``target``, and its ``entry``."""
-    functions, globals_ = program_parts(plan, target, entry.symbols, "weft_parallel_for")
+    functions, globals_ = program_parts(plan, target, entry.symbols, "weft")
     emitted = emit_entry(entry)
     functions += emitted.functions
     globals_ += emitted.globals_
@@ -45,20 +45,21 @@ def emit_program(plan: Plan, target: Target, entry: Entry) -> str:
 
 
 def program_parts(
-    plan: Plan, target: Target, symbols: Sequence[str], parallel_for: str
+    plan: Plan, target: Target, symbols: Sequence[str], pool: str
 ) -> tuple[list[FunctionText], list[str]]:
     """The functions and globals of ``plan``, to be put into a module with other code.
 
-    ``symbols`` orders the dims array, by the text of the dims of arguments; ``parallel_for`` names
-    the pool's function.
+    ``symbols`` orders the dims array, by the text of the dims of arguments; ``pool`` is the prefix
+    of the functions of the worker pool.
     """
-    functions = [emit_kernel(kernel, target, parallel_for) for kernel in plan.kernels.values()]
+    functions = [emit_kernel(kernel, target, pool) for kernel in plan.kernels.values()]
     if symbols:
         functions.append(_fits(plan, symbols))
     table = StepTable(plan)
     if plan.times:
         functions += clock_functions(plan)
-    functions += [*table.functions, _program(plan, symbols, table, parallel_for)]
+    polls = any(part.polls for f in functions for part in f.family())
+    functions += [*table.functions, _program(plan, symbols, table, pool, polls)]
     if not isinstance(plan.arena, int):
         functions.append(_arena(plan, symbols))
     return functions, [NOWHERE, *step_globals(table)]
@@ -159,9 +160,10 @@ def _arena(plan: Plan, symbols: Sequence[str]) -> FunctionText:
 
 
 def _program(
-    plan: Plan, symbols: Sequence[str], table: StepTable, parallel_for: str
+    plan: Plan, symbols: Sequence[str], table: StepTable, pool: str, polls: bool
 ) -> FunctionText:
-    params = [("ptr", "args"), ("ptr", "dims"), ("ptr", "arena"), ("i64", "threads")]
+    params = [("ptr", "args"), ("ptr", "dims"), ("ptr", "arena"), ("i64", "threads"),
+              ("ptr", "control")]
     f = FunctionText("i32", plan.name, params)
     if symbols:
         fits = f(f"call i32 @{plan.name}_fits(ptr %dims)")
@@ -182,7 +184,7 @@ def _program(
     scratch = "null"
     if plan.scratch:
         scratch = f(f"getelementptr i8, ptr %arena, i64 {emit_dim(f, plan.scratch_at, dims)}")
-    run_steps(f, table, registers, context, scratch, parallel_for)
+    run_steps(f, table, registers, context, scratch, pool, polls)
     return f
 
 

@@ -23,6 +23,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+# Lines of a loop's body, in all iterations, after which it asks if the run is over: some tens of
+# microseconds.
+POLLED = 1 << 16
+
 # Attributes of a function that hardly ever runs: all that is to be saved on is its compilation.
 COLD = "noinline optnone cold nounwind"
 
@@ -91,6 +95,9 @@ class FunctionText:
         self._phis: dict[str, int] = {}  # the lines that they are in
         self._fresh = 0
         self.block = "entry"
+        self.poll = ""   # the call that says whether the run is over, where long loops ask
+        self.polls = False  # whether any does
+        self._inner = 0  # what the loops inside of the one being written cost beyond their lines
 
     def fresh(self, stem: str = "t") -> str:
         """A name not used before in this function, without its sigil."""
@@ -191,14 +198,35 @@ class FunctionText:
         return [self(f"phi {type_} [ {a}, %{here} ], [ {b}, %{there} ]")
                 for type_, a, b in zip(types, left, right, strict=True)]
 
+    def asks(self, poll: str) -> None:
+        """Have the loops of this function, which returns nothing, end it when the run is over, as
+        the call ``poll`` (``"@weft_poll(ptr %control)"``) tells. Those ask that may take long."""
+        self.poll = poll
+
+    def ask(self) -> None:
+        """Return from a function that ``asks`` if the run is over."""
+        on = self.fresh("on")
+        self._ask(on)
+        self.place(on)
+
+    def _ask(self, on: str) -> None:
+        self.polls = True
+        self.declare(f"declare i1 {self.poll.split('(')[0]}(ptr)")
+        over = self.fresh("over")
+        self.branch(self(f"call i1 {self.poll}"), over, on)
+        self.place(over)
+        self.ret()
+
     @contextmanager
     def carried_loop(
-        self, start: str, stop: str, step: int | str, carry: Sequence[tuple[str, str]]
+        self, start: str, stop: str, step: int | str, carry: Sequence[tuple[str, str]],
+        most: int | None = None,
     ) -> Iterator[Carried]:
         """``for index in range(start, stop, step)`` (i64) with loop-carried (type, init) values.
 
         The body sets ``loop.next``; after the ``with`` block, ``loop.results`` holds the final
-        values (the initial ones when the loop does not run).
+        values (the initial ones when the loop does not run). ``most`` is how many iterations there
+        are at most, where that is known.
         """
         rounds = _rounds(start, stop, step)
         if rounds is not None and rounds <= 1:
@@ -206,33 +234,74 @@ class FunctionText:
                 yield (loop := Carried(start, [init for _, init in carry]))
             loop.results = list(loop.next if rounds else loop.values)
             return
-        before, head = self.block, self.fresh("loop")
+        first, before, head = len(self._lines), self.block, self.fresh("loop")
         body, latch, done = self.fresh("body"), self.fresh("latch"), self.fresh("end")
         index, following = f"%{self.fresh('i')}", f"%{self.fresh('i')}"
         values = [f"%{self.fresh('c')}" for _ in carry]
-        self.jump(head)
-        self.place(head)
-        self.do(f"{index} = phi i64 [ {start}, %{before} ], [ {following}, %{latch} ]")
-        slots = []
-        for name, (type_, init) in zip(values, carry, strict=True):
-            slots.append(len(self._lines))
-            self.do(f"{name} = phi {type_} [ {init}, %{before} ], ")
-        inside = self(f"icmp slt i64 {index}, {stop}")
-        self.branch(inside, body, done)
+        phis = [(index, "i64", start), *((name, type_, init) for name, (type_, init) in zip(
+            values, carry, strict=True))]
+        self._lines += ["", "", *[""] * len(phis), "", ""]  # the head, once its body is known
+        inside = f"%{self.fresh()}"
         self.place(body)
+        outer, self._inner, begun = self._inner, 0, len(self._lines)
         loop = Carried(index, values)
         yield loop
         if len(loop.next) != len(values):
             raise AssertionError(f"{self.name}: a loop carries {len(values)} values, "
                                  f"its body gave {len(loop.next)}")
+        cost = max(1, len(self._lines) - begun + self._inner)
         self.jump(latch)
         self.place(latch)
         self.do(f"{following} = add nsw i64 {index}, {step}")
         self.jump(head)
-        for slot, value in zip(slots, loop.next, strict=True):
-            self._lines[slot] += f"[ {value}, %{latch} ]"
+        known = most if rounds is None else rounds
+        enter, limit, leave = f"  br label %{head}", stop, done
+        if self.poll and (known is None or known * cost > POLLED):
+            self._inner = outer + POLLED // 16
+            enter, before, limit, leave, phis = self._in_stretches(
+                before, head, done, max(1, POLLED // cost), (stop, step), phis)
+        else:
+            self._inner = outer + ((known or 1) - 1) * cost
+        self._lines[first:begun - 1] = [
+            enter, f"{head}:",
+            *(f"  {name} = phi {type_} [ {init}, %{before} ], [ {value}, %{latch} ]"
+              for (name, type_, init), value in zip(phis, [following, *loop.next], strict=True)),
+            f"  {inside} = icmp slt i64 {index}, {limit}",
+            f"  br i1 {inside}, label %{body}, label %{leave}"]
         self.place(done)
         loop.results = values
+
+    def _in_stretches(
+        self, before: str, head: str, done: str, length: int, bounds: tuple[str, int | str],
+        phis: Sequence[tuple[str, str, str]],
+    ) -> tuple[str, str, str, str, list[tuple[str, str, str]]]:
+        """Have a loop ask after ``length`` iterations each, so that nothing is added to them:
+
+            stretch: i.0 = start or i;  limit = least(i.0 + length * step, stop)
+            head:    i = i.0 or following;  the body below limit, else pause
+            pause:   if i < stop: return if the run is over, else the next stretch
+
+        What leads to the head, the block before it, its limit, what comes after, its phis.
+        """
+        stop, step = bounds
+        stretch, pause, asked = self.fresh("stretch"), self.fresh("pause"), self.fresh("ask")
+        far, near, limit = (f"%{self.fresh()}" for _ in range(3))
+        starts = [f"%{self.fresh('s')}" for _ in phis]
+        step = step * length if isinstance(step, int) else step  # whose loops ask each time
+        lines = [f"  br label %{stretch}", f"{stretch}:"]
+        lines += [f"  {start} = phi {type_} [ {init}, %{before} ], [ {name}, %{asked} ]"
+                  for start, (name, type_, init) in zip(starts, phis, strict=True)]
+        lines += [f"  {far} = add i64 {starts[0]}, {step}",
+                  f"  {near} = icmp slt i64 {far}, {stop}",
+                  f"  {limit} = select i1 {near}, i64 {far}, i64 {stop}",
+                  f"  br label %{head}"]
+        self.place(pause)
+        self.branch(self(f"icmp slt i64 {phis[0][0]}, {stop}"), asked, done)
+        self.place(asked)
+        self._ask(stretch)
+        later = [(name, type_, start) for start, (name, type_, _) in zip(
+            starts, phis, strict=True)]
+        return "\n".join(lines), stretch, limit, pause, later
 
     def phi(self, type_: str, value: str, before: str) -> str:
         """The value that is ``value`` from the block ``before``; ``arrive`` adds other blocks."""

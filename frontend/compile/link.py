@@ -13,7 +13,7 @@ from ...runtime.device.program import DeviceProgram
 from ...runtime.entry.native import CtypesCall, NativeCall, Support, native_call
 from ...runtime.profile.recording import follow_profiles
 from ...runtime.profile.timed import Form, Timing
-from ...runtime.program import Program, Source
+from ...runtime.program import Program, Source, failing
 from ...runtime.state import Cell
 from ...runtime.threads import follow_thread_limit, thread_limit
 from ..tracing.arrays.variable import Variable
@@ -99,10 +99,11 @@ def _calls(stages: Stages) -> tuple[NativeCall | CtypesCall, CtypesCall]:
     """The code of a program, to be called: fast, and such that it tells why it fails."""
     machine = build(stages)
     threads = stages.options.threads or thread_limit()
-    lookup, keep, host = machine.addresses.__getitem__, machine.keep, machine.host
-    checked = CtypesCall(stages.entry, lookup, keep=keep, threads=threads, host=host)
+    lookup, keep = machine.addresses.__getitem__, machine.keep
+    fail = failing(stages.plan, machine.host)
+    checked = CtypesCall(stages.entry, lookup, keep=keep, threads=threads, fail=fail)
     native = native_call(stages.plan.name, lookup, _support(machine.jit), keep=keep,
-                         threads=threads, host=host)
+                         threads=threads, fail=fail)
     return native or checked, checked
 
 

@@ -7,8 +7,9 @@ objects is held against arrays whose fields are known, and the slots are filled.
 cannot be (``WEFT_NATIVE_CALL=0``, another layout, a free-threaded build, an artifact without
 ``f_call``) a Python function makes the same checks and calls the program through ctypes.
 
-Both answer ``NotImplemented``, before anything has happened, to arguments they do not expect,
-and after a failed run-time check of the program; the caller then goes its slow path.
+Both answer ``NotImplemented``, before anything has happened, to arguments they do not expect; the
+caller then goes its slow path. A run that has begun gives results, or raises what ends it: the
+error of a check that failed, what a function of the host raised, or what ``looks`` has to say.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy._core import _multiarray_umath as umath  # type: ignore[attr-defined]
@@ -29,15 +30,18 @@ from numpy.typing import NDArray
 
 from ...ir.indices.index import Dim
 from ...ir.indices.walk import evaluate
+from ...ir.plans.control import OFFSETS, SIZE
 from ...ir.plans.entry import SCALARS, Entry, Input
-from ...ir.plans.plan import HOST_FAILED
+from ...ir.plans.plan import MISFIT, NO_MEMORY
 from ...ir.types import DTYPES
-from ..host import HostSteps
 from ..lifetime import Lifetime
+from ..looks import MAIN, WATCHED, look
 
 Array = NDArray[Any]
 Lookup = Callable[[str], int]
 """The address of a symbol of the program's code; KeyError where there is none."""
+Fail = Callable[[int], NoReturn]
+"""Raises what a status stands for."""
 
 _NUMPY_SLOTS = {  # positions in NumPy's table of C functions
     "PyArray_Return": 76,
@@ -53,6 +57,7 @@ _OBJECTS: Mapping[str, object] = MappingProxyType({
     "True": True, "False": False, "NotImplemented": NotImplemented, "MemoryError": MemoryError,
     "float": float, "int": int, "complex": complex, "ndarray": np.ndarray,
 })
+_HOOK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 _INT64 = range(-(2**63), 2**63)
 _METHOD_FLAGS = 0x80 | 0x02  # METH_FASTCALL | METH_KEYWORDS
 _SLOTS: Mapping[str, Any] = MappingProxyType({
@@ -220,7 +225,8 @@ class Support:
         where = ctypes.addressof(self._handler), ctypes.addressof(self._label)
         self._capsule = new(*where, None)
         self._keep = keep
-        _fill(table, names, {"pool": id(self._capsule)})
+        _fill(table, names, {"pool": id(self._capsule), "look": id(look),
+                             "watched": ctypes.addressof(WATCHED), "main": ctypes.addressof(MAIN)})
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
 
     def pool_state(self) -> PoolState:
@@ -272,12 +278,13 @@ def native_call(
     support: Support | None,
     *,
     keep: object,
+    fail: Fail,
     threads: int = 1,
-    host: HostSteps | None = None,
 ) -> NativeCall | None:
     """The emitted entry of program ``name`` as a callable, or None where it cannot serve.
 
-    ``keep`` is what the code lives in (a JIT library), ``host`` what it calls in Python.
+    ``keep`` is what the code lives in (a JIT library), ``fail`` raises what the status of a run
+    that has failed stands for.
     """
     if support is None or not native_calls_enabled():
         return None
@@ -288,13 +295,12 @@ def native_call(
     facts, names = _manifest(table)
     if facts != {"entry": support.format}:
         return None
-    values = {"weft_entry": support.entry, "threads": threads,
-              "raise": 0 if host is None else id(host.fail)}
+    values = {"weft_entry": support.entry, "threads": threads, "raise": id(fail)}
     values |= {f"dtype.{dtype}": id(dtype.numpy) for dtype in DTYPES.values()}
     _fill(table, names, values)
     definition = _MethodDef(name.encode(), function, _METHOD_FLAGS, None)
     free = partial(support.release, table)
-    owner = Lifetime(partial(_end, free, definition, keep, host))
+    owner = Lifetime(partial(_end, free, definition, keep, fail))
     new = ctypes.PYFUNCTYPE(
         ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
     )(("PyCFunction_NewEx", ctypes.pythonapi))
@@ -309,19 +315,47 @@ def _end(free: Callable[[], Any], *held: object) -> None:
     free()
 
 
+class Control:
+    """The control block of one run by ctypes (``ir/plans/control``), whose hook is in Python. Who
+    calls it has let go of the GIL, or not: ctypes takes it where it is not held."""
+
+    def __init__(self) -> None:
+        self._block = (ctypes.c_int64 * (SIZE // 8))()
+        self._hook = _HOOK(self._look)
+        self._problem: BaseException | None = None
+        hook = ctypes.cast(self._hook, ctypes.c_void_p).value or 0
+        self._block[OFFSETS["hook"] // 8] = hook
+        self.address = ctypes.addressof(self._block)
+
+    def _look(self, block: int) -> int:
+        try:
+            look()  # a signal's handler runs as Python begins this call
+        except BaseException as problem:
+            self._problem = problem
+        return self._problem is not None
+
+    def ended(self, status: int) -> int:
+        """The status of the run, which is over. Raises what has ended it."""
+        problem, self._problem = self._problem, None
+        if problem is not None:
+            raise problem
+        return status
+
+
 class CtypesCall:
     """The same behaviour in Python; a call costs some microseconds."""
 
-    def __init__(self, entry: Entry, lookup: Lookup, *, keep: object, threads: int = 1,
-                 host: HostSteps | None = None) -> None:
-        self.entry, self.threads, self._host = entry, threads, host
+    def __init__(self, entry: Entry, lookup: Lookup, *, keep: object, fail: Fail,
+                 threads: int = 1) -> None:
+        self.entry, self.threads, self._fail = entry, threads, fail
         self.refusing = False  # see NativeCall
         self._places = entry.places
         self._keep = keep
         self._spare: list[Array] = []  # at most one block of scratch memory that no call uses
         prototype = ctypes.CFUNCTYPE if entry.release_gil else ctypes.PYFUNCTYPE
         pointers = [ctypes.c_void_p] * 3
-        self._program = prototype(ctypes.c_int32, *pointers, ctypes.c_int64)(lookup(entry.name))
+        self._program = prototype(ctypes.c_int32, *pointers, ctypes.c_int64, ctypes.c_void_p)(
+            lookup(entry.name))
         if entry.arena is None:
             size = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
             self._arena_bytes = size(lookup(f"{entry.name}_arena"))
@@ -329,14 +363,14 @@ class CtypesCall:
     def call(self, *args: Any, **named: Any) -> Any:
         ran = None if named or self.refusing else self.attempt(*args)
         if ran is None or ran[0] != 0:
-            return NotImplemented
+            return NotImplemented  # it has not begun
         results = [value[()] if at < self.entry.scalars and value.ndim == 0 else value
                    for at, value in enumerate(ran[1])]
         return results[0] if self.entry.single else tuple(results)
 
     def attempt(self, *args: Any) -> tuple[int, list[Array]] | None:
-        """Run the program: its status and all its results; None if the arguments do not fit. Raises
-        what a function of the host raises."""
+        """Run the program: its status and all its results; None if the arguments do not fit. The
+        status is 0, NO_MEMORY or MISFIT, which both come before it begins. Raises what ends it."""
         entry = self.entry
         if len(args) != len(entry.inputs):
             return None
@@ -354,8 +388,8 @@ class CtypesCall:
         except ValueError:  # a negative size, or more elements than an array can have
             return None
         status = self._run([*held, *results], dims)
-        if status == HOST_FAILED and self._host is not None:
-            self._host.fail()
+        if status not in (0, NO_MEMORY, MISFIT):
+            self._fail(status)
         return status, results
 
     def release(self) -> None:
@@ -368,8 +402,10 @@ class CtypesCall:
         size = self.entry.arena
         if size is None:
             size = self._arena_bytes(symbols)
+        control = Control()
         if not size:
-            return int(self._program(pointers, symbols, None, self.threads))
+            status = int(self._program(pointers, symbols, None, self.threads, control.address))
+            return control.ended(status)
         try:
             block = self._spare.pop()
         except IndexError:  # none yet, or a concurrent call has it
@@ -377,9 +413,9 @@ class CtypesCall:
         if block.size < size + 63:
             block = np.empty(size + 63, np.uint8)
         arena = -(-block.ctypes.data // 64) * 64
-        status = int(self._program(pointers, symbols, arena, self.threads))
+        status = int(self._program(pointers, symbols, arena, self.threads, control.address))
         self._spare[:] = [block]
-        return status
+        return control.ended(status)
 
 
 def _held(wanted: Input, value: Any) -> Any:

@@ -9,8 +9,9 @@ ready. So a chain over many devices stays in one thread, and independent segment
     drive    the caller's loop, which also keeps the deadline
 
 Only the caller ever waits, for one bell, which every end of the step rings: no order of failures
-leaves anyone waiting. What still runs on other threads when a step fails ends alone, into nothing:
-values of the step are nobody else's, and variables are written by the caller, at the end.
+leaves anyone waiting. What still runs on other threads when a step fails ends when it next looks,
+into nothing: values of the step are nobody else's, and variables are written by the caller, at the
+end.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from ..device.mirrors import Mirrors
+from ..looks import looking
 from ..profile.recording import Recorder
 from ..state import Array
 from ..watch import out_of_time
@@ -167,16 +169,17 @@ class Run:
 
     def _driven(self, frame: Frame, start: Callable[[Frame], None]) -> list[Array]:
         try:
-            if not self.over:
-                start(frame)
-            while not self.over:
-                task = self._take()
-                if task is None:
-                    self._wait()
-                else:
-                    self._execute(*task)
-                if self.deadline is not None and time.monotonic() >= self.deadline:
-                    self._be_late()
+            with looking(self.look):
+                if not self.over:
+                    start(frame)
+                while not self.over:
+                    task = self._take()
+                    if task is None:
+                        self._wait()
+                    else:
+                        self._execute(*task)
+                    if self.deadline is not None and time.monotonic() >= self.deadline:
+                        self._be_late()
         except BaseException as problem:
             self.fail(problem)
             while not self.over:  # another thread has failed first, and gives back
@@ -195,8 +198,9 @@ class Run:
 
     def help(self) -> None:
         """Run what is ready, as a helper."""
-        while (task := self._take()) is not None:
-            self._execute(*task)
+        with looking(self.look):
+            while (task := self._take()) is not None:
+                self._execute(*task)
 
     def _end(self, _: Sequence[Array]) -> None:
         with self.lock:

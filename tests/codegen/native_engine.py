@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import llvmlite.binding as llvm
+from support.runs import fail
 
 from weft.codegen.cpu.host.entry import emit_entry
 from weft.codegen.cpu.host.pool import Emitted
@@ -15,13 +16,14 @@ from weft.codegen.cpu.host.support import emit_support
 from weft.codegen.cpu.text import module_text
 from weft.ir.indices.index import Dim, symbols_of
 from weft.ir.plans.entry import Entry, Input, Output
+from weft.ir.plans.plan import MISFIT
 from weft.ir.types import parse_dim
 from weft.runtime.entry.native import CtypesCall, NativeCall, Support, native_call
 
 Make = Callable[..., NativeCall | CtypesCall]
 
 MIB = 1 << 20
-HEAD = "(ptr %args, ptr %dims, ptr %arena, i64 %threads)"
+HEAD = "(ptr %args, ptr %dims, ptr %arena, i64 %threads, ptr %control)"
 
 # y = 2 * x + 1 on one f32[n], n being the first dim
 TWICE = f"""
@@ -50,6 +52,8 @@ done:
 }}"""
 NOTHING = f"define i32 @f{HEAD} {{\n  ret i32 0\n}}"
 FAILS = f"define i32 @f{HEAD} {{\n  ret i32 7\n}}"
+MISFITS = f"define i32 @f{HEAD} {{\n  ret i32 {MISFIT}\n}}"
+
 
 
 
@@ -83,13 +87,15 @@ class Engine:
     def maybe_native(self, spec: Entry, program: str, **options: Any) -> NativeCall | None:
         library = self.link(emit_entry(spec), program)
         return native_call(
-            spec.name, library.__getitem__, self.support, keep=(self.jit, library), **options
+            spec.name, library.__getitem__, self.support, keep=(self.jit, library), fail=fail,
+            **options
         )
 
     def by_ctypes(self, spec: Entry, program: str, **options: Any) -> CtypesCall:
         exports = (spec.name, *([f"{spec.name}_arena"] if spec.arena is None else []))
         library = self.link(emit_entry(spec), program, exports)
-        return CtypesCall(spec, library.__getitem__, keep=(self.jit, library), **options)
+        return CtypesCall(spec, library.__getitem__, keep=(self.jit, library), fail=fail,
+                          **options)
 
 
 def dims(shape: Iterable[int | str]) -> tuple[Dim, ...]:

@@ -11,12 +11,27 @@ import sys
 import threading
 import tracemalloc
 import weakref
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pytest
-from native_engine import FAILS, HEAD, MIB, NOTHING, TWICE, VECTOR, Engine, Make, array, entry, out
+from native_engine import (
+    FAILS,
+    HEAD,
+    MIB,
+    MISFITS,
+    NOTHING,
+    TWICE,
+    VECTOR,
+    Engine,
+    Make,
+    array,
+    entry,
+    out,
+)
 from numpy._core.multiarray import get_handler_name
+from support.runs import FailedRunError, fail
 
 from weft.codegen.cpu.host.entry import emit_entry
 from weft.codegen.cpu.host.pool import POOLED_BYTES
@@ -197,7 +212,11 @@ def test_impossible_sizes(make: Make) -> None:
 
 
 def test_failing_program_and_no_outputs(make: Make) -> None:
+    """What has begun and failed raises; where nothing has happened, the caller is told so."""
     call = make(entry([array("n")], [out("n")] * 5), FAILS).call
+    with pytest.raises(FailedRunError, match=r"^7$"):
+        call(np.zeros(3, np.float32))
+    call = make(entry([array("n")], [out("n")] * 5), MISFITS).call
     assert call(np.zeros(3, np.float32)) is NotImplemented
     assert make(entry([], []), NOTHING).call() == ()
 
@@ -211,13 +230,18 @@ def counted_objects() -> list[int]:
 def test_references_and_memory_do_not_grow(engine: Engine, program: str) -> None:
     spec = entry([array("b", 8)], [out("b", 8)] * 3 + [out(POOLED_BYTES // 4)])
     native = engine.native(spec, program)
-    native.call(X)
+
+    def call(*args: Any) -> None:
+        with suppress(FailedRunError):
+            native.call(*args)
+
+    call(X)
     calls = [(X,), (), (X[0],), (X, X)]
     tracemalloc.start()
     before, memory = counted_objects(), tracemalloc.get_traced_memory()[0]
     for _ in range(2500):
         for args in calls:
-            native.call(*args)
+            call(*args)
     assert counted_objects() == before
     assert tracemalloc.get_traced_memory()[0] - memory < 20_000
     tracemalloc.stop()
@@ -265,7 +289,7 @@ def test_arena_is_aligned_and_kept(make: Make) -> None:
 MEETING = """
 declare i32 @sched_yield()
 @present = global i32 0
-define i32 @f(ptr %args, ptr %dims, ptr %arena, i64 %threads) {
+define i32 @f(ptr %args, ptr %dims, ptr %arena, i64 %threads, ptr %control) {
 entry:
   %x = load ptr, ptr %args
   %mark = load i64, ptr %x
@@ -324,9 +348,9 @@ def test_code_lives_as_long_as_its_callable(engine: Engine, path: str) -> None:
     keep = Keep()
     keep.library, gone = library, weakref.ref(keep)
     if path == "native":
-        made = native_call("f", library.__getitem__, engine.support, keep=keep)
+        made = native_call("f", library.__getitem__, engine.support, keep=keep, fail=fail)
     else:
-        made = CtypesCall(VECTOR, library.__getitem__, keep=keep)
+        made = CtypesCall(VECTOR, library.__getitem__, keep=keep, fail=fail)
     call = made.call
     del made, keep, library
     gc.collect()
@@ -346,8 +370,8 @@ def test_layout_is_checked(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> N
             assert not layout_holds(frozenset({**LAYOUT, name: other}.items())), (name, other)
     assert not layout_holds(frozenset({**LAYOUT, "array.colour": 80}.items()))
     symbols = dict[str, int]()  # an artifact without an entry
-    assert native_call("f", symbols.__getitem__, engine.support, keep=None) is None
-    assert native_call("f", symbols.__getitem__, None, keep=None) is None
+    assert native_call("f", symbols.__getitem__, engine.support, keep=None, fail=fail) is None
+    assert native_call("f", symbols.__getitem__, None, keep=None, fail=fail) is None
     monkeypatch.setenv("WEFT_NATIVE_CALL", "0")
     assert engine.maybe_native(VECTOR, TWICE) is None
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.runs import attempted, fail
 
 from weft.codegen.cpu.jit import compile_object, cpu_target, jit_for
 from weft.codegen.cpu.program import emit_program
@@ -176,12 +177,10 @@ def native(plan: Plan) -> Callable[..., tuple[int, list[Any]]]:
     sizes = ["p_arena"] if entry.arena is None else []
     library = jit.link(code.object, ("p", *sizes, "p_call", "p_python"))
     call = CtypesCall(entry, library.addresses.__getitem__, keep=Lifetime(library.unload),
-                      threads=2)
+                      fail=fail, threads=2)
 
     def run(*args: Any) -> tuple[int, list[Any]]:
-        found = call.attempt(*args)
-        assert found is not None
-        return found
+        return attempted(call, *args)
 
     return run
 

@@ -51,7 +51,8 @@ MEANINGS: dict[str, Callable[[Any, Any], Any]] = {
 def native(bits: int, target: str | None) -> tuple[Any, Any]:
     """The function that finds ranks, and what is to be held as long as it is called."""
     machine, name = cpu_target(target), f"weft_rank_i{bits}"
-    text = module_text([sorter.SORTS[name](machine)], prelude=f'target triple = "{machine.triple}"')
+    text = module_text([sorter.SORTS[name](machine, "weft")],
+                       prelude=f'target triple = "{machine.triple}"')
     library = jit_for(machine).link(compile_object(text, machine, plain=True).object, (name,))
     result = ctypes.c_int64 if bits == 64 else ctypes.c_int32
     pointer, number = ctypes.c_void_p, ctypes.c_int64

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +41,19 @@ def native(
 ) -> tuple[Any, Any]:
     """A sorter by its name in ``SORTS``, and what is to be held as long as it is called."""
     machine = cpu_target(target)
-    text = module_text([sorter.SORTS[name](machine)],
+    text = module_text([sorter.SORTS[name](machine, "weft")],
                        prelude=f'target triple = "{machine.triple}"')
     library = jit_for(machine).link(compile_object(text, machine, plain=True).object, (name,))
+    controls = [ctypes.c_void_p] if name.startswith("weft_sort") else []
     type_ = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (2 * words),
-                             *[ctypes.c_int64] * numbers)
-    return type_(library.addresses[name]), library
+                             *[ctypes.c_int64] * numbers, *controls)
+    function = type_(library.addresses[name])
+    return partial(_with_control, function) if controls else function, library
+
+
+def _with_control(function: Any, *args: int) -> None:
+    """Call a function that asks now and then whether the run is over: it never is."""
+    function(*args, None)
 
 
 def check(sort: Any, words: int, bits: int) -> None:
@@ -82,9 +90,9 @@ def test_radix_passes_take_over_from_bad_pivots(
     sizes: list[str] = []
     monkeypatch.setattr(sorter, "BUDGET", budget)
 
-    def radix(bits: int, words: int, first: int) -> Any:
+    def radix(bits: int, words: int, first: int, pool: str) -> Any:
         sizes.append(f"{bits}x{words}")
-        return passes(bits, words, first)
+        return passes(bits, words, first, pool)
 
     monkeypatch.setattr(sorter, "radix", radix)
     for name, words, bits in (("weft_sort_i32x1", 1, 32), ("weft_sort_i64x2", 2, 64)):

@@ -62,7 +62,7 @@ def _nested() -> FunctionText:
     with f.loop("%begin", "%end") as i:
         row = f(f"getelementptr [{INNER} x i32], ptr %context, i64 {i}")
         f.do(f"call void @weft_parallel_for(ptr @count, ptr {row}, i64 {INNER}, i64 4, "
-             "ptr %scratch)")
+             "ptr %scratch, ptr null)")
     f.ret()
     return f
 
@@ -161,7 +161,7 @@ def _repeat() -> FunctionText:
     with f.loop("0", "%launches"):
         f.do(
             "call void @weft_parallel_for("
-            "ptr %body, ptr %context, i64 %tasks, i64 %threads, ptr %scratch)"
+            "ptr %body, ptr %context, i64 %tasks, i64 %threads, ptr %scratch, ptr null)"
         )
     f.ret()
     return f
@@ -172,9 +172,9 @@ def _alternate() -> FunctionText:
     params = [("ptr", "ups"), ("i64", "n"), ("ptr", "downs"), ("i64", "m"), ("i64", "launches")]
     f = FunctionText("void", "alternate", params)
     with f.loop("0", "%launches"):
-        f.do("call void @weft_parallel_for(ptr @count, ptr %ups, i64 %n, i64 4, ptr null)")
-        f.do("call void @weft_parallel_for(ptr @count_down, ptr %downs, i64 %m, i64 2, ptr null)")
-        f.do("call void @weft_parallel_for(ptr @count, ptr %ups, i64 2, i64 3, ptr null)")
+        for launch in ("@count, ptr %ups, i64 %n, i64 4", "@count_down, ptr %downs, i64 %m, i64 2",
+                       "@count, ptr %ups, i64 2, i64 3"):
+            f.do(f"call void @weft_parallel_for(ptr {launch}, ptr null, ptr null)")
     f.ret()
     return f
 
@@ -183,7 +183,7 @@ def _flushed() -> FunctionText:
     """``parallel_for`` with subnormal results flushed in the calling thread."""
     f = FunctionText("void", "flushed", LAUNCH)
     launch = ("call void @weft_parallel_for("
-              "ptr %body, ptr %context, i64 %tasks, i64 %threads, ptr %scratch)")
+              "ptr %body, ptr %context, i64 %tasks, i64 %threads, ptr %scratch, ptr null)")
     if platform.machine() == "x86_64":
         old, new = f.alloca("i32", align=4), f.alloca("i32", align=4)
         f.call("void", "llvm.x86.sse.stmxcsr", ("ptr", old))
@@ -232,7 +232,7 @@ class Pool:
             _flushed(),
         ]
         bodies[0].ret()
-        declared = "declare void @weft_parallel_for(ptr, ptr, i64, i64, ptr)"
+        declared = "declare void @weft_parallel_for(ptr, ptr, i64, i64, ptr, ptr)"
         machine = llvm.Target.from_triple(triple).create_target_machine(reloc="pic")
         jit = llvm.create_lljit_compiler(machine, use_jit_link=True)
         builder = llvm.JITLibraryBuilder()
@@ -259,7 +259,7 @@ class Pool:
     def launch(
         self, body: str, context: NDArray[np.generic], tasks: int, threads: int, scratch: int = 0
     ) -> None:
-        self.call("weft_parallel_for", body, context, tasks, threads, scratch)
+        self.call("weft_parallel_for", body, context, tasks, threads, scratch, 0)
 
     def check(self, tasks: int, threads: int, launches: int = 1, body: str = "count") -> None:
         """Launch, and expect every index to have been counted once a launch, and no other."""
@@ -670,7 +670,7 @@ def test_a_part_of_another_module() -> None:
     functions, globals_ = pool_parts(TRIPLES[0], prefix="model", linkage="internal")
     run = FunctionText("void", "run", BODY)
     run.call("void", "model_parallel_for", *((type_, f"%{name}") for type_, name in BODY[:1]),
-             ("ptr", "null"), ("i64", "1"), ("i64", "1"), ("ptr", "%scratch"))
+             ("ptr", "null"), ("i64", "1"), ("i64", "1"), ("ptr", "%scratch"), ("ptr", "null"))
     run.ret()
     module = llvm.parse_assembly(module_text([run, *functions], globals_))
     module.verify()
@@ -681,8 +681,9 @@ def test_a_part_of_another_module() -> None:
     assert {g.linkage.name for g in module.global_variables} == {"internal"}
     libc = {f.name for f in module.functions if f.is_declaration and "llvm." not in f.name}
     assert libc == {
-        "getpid", "madvise", "memcmp", "mmap", "munmap", "pthread_create", "pthread_detach",
-        "pthread_sigmask", "sched_getaffinity", "sched_getcpu", "sched_setaffinity", "syscall",
+        "clock_gettime", "getpid", "madvise", "memcmp", "mmap", "munmap", "pthread_create",
+        "pthread_detach", "pthread_self", "pthread_sigmask", "sched_getaffinity", "sched_getcpu",
+        "sched_setaffinity", "syscall",
     }  # fmt: skip
 
 

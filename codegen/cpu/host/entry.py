@@ -50,7 +50,7 @@ def emit_entry(spec: Entry) -> Emitted:
         table.offset(slot)
     rows = _Rows(spec, table)
     words = rows.header()
-    stub.declare(f"declare i32 @{name}(ptr, ptr, ptr, i64)")
+    stub.declare(f"declare i32 @{name}(ptr, ptr, ptr, i64, ptr)")
     if spec.arena is None:
         stub.declare(f"declare i64 @{name}_arena(ptr)")
     functions = [stub] if rows.sizes is None else [stub, rows.sizes]

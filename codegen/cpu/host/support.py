@@ -4,13 +4,15 @@ A warm call runs no Python code: the callable is a METH_FASTCALL function that
 
     check      exact types, dtypes, order, shapes; the symbolic dims are bound on the way
     allocate   results through the NumPy C API, large ones from the pool, and the arena
-    call       i32 @f(ptr args, ptr dims, ptr arena, i64 threads)
-    return     the array, or scalar, or a tuple; ``NotImplemented`` for whatever was not expected;
-               what a function of the host raises
+    call       i32 @f(ptr args, ptr dims, ptr arena, i64 threads, ptr control)
+    return     the array, or scalar, or a tuple; ``NotImplemented`` for whatever was not expected
+    raise      the error of a check that failed, what a function of the host raised, or a signal's
+               handler, or who looks at the clock (``weft_look``)
 
 ``NotImplemented`` means that nothing has happened: the Python caller goes its slow path, which
-converts or explains. What is expected stands in the program's constants (``entry``); the
-loop over them costs a few nanoseconds a call, against milliseconds to compile it unrolled.
+converts or explains. A program that has begun is never run again. What is expected stands in the
+program's constants (``entry``); the loop over them costs a few nanoseconds a call, against
+milliseconds to compile it unrolled.
 """
 
 from __future__ import annotations
@@ -18,19 +20,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from ....ir.plans.control import ABORTED, SIZE
 from ....ir.plans.entry import MAX_RANK
-from ....ir.plans.plan import HOST_FAILED
+from ....ir.plans.plan import MISFIT, NO_MEMORY
 from ..text import COLD, FunctionText
+from .poll import field
 from .pool import POOLED_BYTES, Emitted, ImportTable, emit_blocks, emit_pool
 
-FORMAT = 5  # of header and rows; a program and a support of different formats never meet
+FORMAT = 6  # of header and rows; a program and a support of different formats never meet
 HEADER = ("inputs", "results", "scalars", "symbols", "dims", "flags", "arena", "program",
           "arena_of", "sizes_of")  # of a program's constants, eight bytes each
 ROW = ("kind", "dtype", "twin", "rank", "item")  # then the dims, see `dim_word`
 KINDS: Mapping[str, int] = MappingProxyType({
     "array": 0, "float": 1, "int": 2, "bool": 3, "complex": 4})
 SINGLE, RELEASE_GIL = 1, 2  # the header's flags
-SLOTS = ("weft_entry", "threads", "spare", "raise")  # of a program, before its dtypes
+SLOTS = ("weft_entry", "threads", "spare", "raise")  # of a program, before its dtypes: "raise" is
+# called with the status of a run that has failed
 _DENSE = 0x1 | 0x100  # NumPy's array flags: in C order, aligned
 
 LAYOUT: Mapping[str, int] = MappingProxyType({
@@ -72,8 +77,10 @@ def emit_support() -> Emitted:
         _results(),
         _new_array(table),
         _run(table),
+        _look(table),
         _release(table),
         _undo(table),
+        _drop(table),
         *emit_blocks(table),
         *pool.functions,
     )
@@ -155,12 +162,19 @@ def _entry(table: ImportTable) -> FunctionText:
     _guard(f, f(f"icmp eq i32 {status}, 0"), "failed")
     _return_results(f, table, results, count)
     f.place("failed")
-    f.branch(f(f"icmp eq i32 {status}, {HOST_FAILED}"), "raise", "undo")
-    f.place("raise")  # what a function of the host has raised: the runtime has it
-    undone = f(f"call ptr @weft_undo(ptr {results}, i64 {made})")
-    table.call(f, "void", "Py_DecRef", ("ptr", undone))
-    again = f(f"load ptr, ptr {_slot(f, 'raise')}")
-    f.ret(f"ptr {table.call(f, 'ptr', 'PyObject_CallNoArgs', ('ptr', again))}")
+    cases = ((ABORTED, "ended"), (NO_MEMORY, "undo"), (MISFIT, "undo"))
+    f.do(f"switch i32 {status}, label %raise [ "
+         f"{' '.join(f'i32 {code}, label %{label}' for code, label in cases)} ]")
+    f.place("ended")  # what ends it is raised already
+    f.do(f"call void @weft_drop(ptr {results}, i64 {made})")
+    f.ret("ptr null")
+    f.place("raise")  # the runtime knows what: a check, or what a function of the host has raised
+    f.do(f"call void @weft_drop(ptr {results}, i64 {made})")
+    number = table.call(f, "ptr", "PyLong_FromLong", ("i64", f(f"sext i32 {status} to i64")))
+    told = f(f"load ptr, ptr {_slot(f, 'raise')}")
+    nothing = table.call(f, "ptr", "PyObject_CallOneArg", ("ptr", told), ("ptr", number))
+    table.call(f, "void", "Py_DecRef", ("ptr", number))
+    f.ret(f"ptr {nothing}")
     f.place("undo")
     f.ret(f"ptr {f(f'call ptr @weft_undo(ptr {results}, i64 {made})')}")
     f.place("miss")
@@ -424,6 +438,8 @@ def _run(table: ImportTable) -> FunctionText:
 def _call_program(f: FunctionText, table: ImportTable, arena: str) -> str:
     threads = f(f"load i64, ptr {_slot(f, 'threads')}")
     program, before = _header(f, "program", "ptr"), f.block
+    control = f.alloca("i64", SIZE // 8, 8)
+    f.do(f"store ptr @weft_look, ptr {field(f, 'hook', control)}, align 8")
     release = _flag(f, RELEASE_GIL)
     f.branch(release, "unlock", "run")
     f.place("unlock")
@@ -431,13 +447,49 @@ def _call_program(f: FunctionText, table: ImportTable, arena: str) -> str:
     f.jump("run")
     f.place("run")
     state = f(f"phi ptr [ null, %{before} ], [ {saved}, %unlock ]")
-    status = f(f"call i32 {program}(ptr %pointers, ptr %dims, ptr {arena}, i64 {threads})")
+    f.do(f"store ptr {state}, ptr {field(f, 'state', control)}, align 8")
+    status = f(f"call i32 {program}(ptr %pointers, ptr %dims, ptr {arena}, i64 {threads}, "
+               f"ptr {control})")
     f.branch(release, "lock", "ran")
     f.place("lock")
     table.call(f, "void", "PyEval_RestoreThread", ("ptr", state))
     f.jump("ran")
     f.place("ran")
     return status
+
+
+def _look(table: ImportTable) -> FunctionText:
+    """The hook of a run: 1, and an error set, if a signal's handler raises, or who watches a run
+    of this thread (``runtime/looks``). Nobody but the main thread handles signals, so others take
+    the GIL only if any run is watched.
+    """
+    f = _function("i32", "weft_look", "ptr control")
+    watched = f(f"load atomic i64, ptr {table.load(f, 'watched')} monotonic, align 8")
+    own = table.call(f, "i64", "PyThread_get_thread_ident")
+    main = f(f"load i64, ptr {table.load(f, 'main')}, align 8")
+    some = f(f"icmp ne i64 {watched}, 0")
+    _guard(f, f(f"or i1 {some}, {f(f'icmp eq i64 {own}, {main}')}"), "go")
+    state = f(f"load ptr, ptr {field(f, 'state')}, align 8")
+    released = f(f"icmp ne ptr {state}, null")
+    with f.when(released):
+        table.call(f, "void", "PyEval_RestoreThread", ("ptr", state))
+    handled = table.call(f, "i32", "PyErr_CheckSignals")
+    one = f(f"and i1 {some}, {f(f'icmp eq i32 {handled}, 0')}")
+    before, ask, looked = f.block, f.fresh("ask"), f.fresh("looked")
+    f.branch(one, ask, looked)
+    f.place(ask)
+    made = table.call(f, "ptr", "PyObject_CallNoArgs", ("ptr", table.load(f, "look")))
+    table.call(f, "void", "Py_DecRef", ("ptr", made))  # which takes null, too
+    raised = f(f"zext i1 {f(f'icmp eq ptr {made}, null')} to i32")
+    f.jump(looked)
+    f.place(looked)
+    over = f(f"phi i32 [ {handled}, %{before} ], [ {raised}, %{ask} ]")
+    with f.when(released):
+        table.call(f, "ptr", "PyEval_SaveThread")
+    f.ret(f"i32 {over}")
+    f.place("go")
+    f.ret("i32 0")
+    return f
 
 
 def _release(table: ImportTable) -> FunctionText:
@@ -452,8 +504,7 @@ def _release(table: ImportTable) -> FunctionText:
 def _undo(table: ImportTable) -> FunctionText:
     """Drop ``count`` results; then MemoryError is raised, and all else is NotImplemented."""
     f = _function("ptr", "weft_undo", "ptr results", "i64 count", attributes=COLD)
-    with f.loop("0", "%count") as i:
-        table.call(f, "void", "Py_DecRef", ("ptr", _at(f, "ptr", "%results", i)))
+    f.do("call void @weft_drop(ptr %results, i64 %count)")
     error = table.call(f, "ptr", "PyErr_Occurred")
     f.branch(f(f"icmp eq ptr {error}, null"), "miss", "raised")
     f.place("raised")
@@ -469,4 +520,13 @@ def _undo(table: ImportTable) -> FunctionText:
     answer = table.load(f, "NotImplemented")
     table.call(f, "void", "Py_IncRef", ("ptr", answer))
     f.ret(f"ptr {answer}")
+    return f
+
+
+def _drop(table: ImportTable) -> FunctionText:
+    """Drop ``count`` results, whatever is raised."""
+    f = _function("void", "weft_drop", "ptr results", "i64 count", attributes=COLD)
+    with f.loop("0", "%count") as i:
+        table.call(f, "void", "Py_DecRef", ("ptr", _at(f, "ptr", "%results", i)))
+    f.ret()
     return f

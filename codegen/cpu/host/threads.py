@@ -1,4 +1,4 @@
-"""The worker pool as LLVM IR: ``parallel_for(body, context, tasks, threads, scratch)``.
+"""The worker pool as LLVM IR: ``parallel_for(body, context, tasks, threads, scratch, control)``.
 
 Emitted rather than linked, so that the JIT and an object file run the same code on libc alone.
 One launch at a time owns the pool; any other (concurrent or nested) runs inline: none waits.
@@ -19,7 +19,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ....ir.plans.control import PERIOD
 from ..text import FunctionText, module_text
+from .poll import emit_poll
 from .workers import (
     CORE_SET,
     MAX_THREADS,
@@ -64,15 +66,16 @@ _MACHINES = {
         futex=202,
         relax="call void @llvm.x86.sse2.pause()",
         spins=1500,
-        save_control="call void @llvm.x86.sse.stmxcsr(ptr %control)",
-        load_control="call void @llvm.x86.sse.ldmxcsr(ptr %control)",
+        save_control="call void @llvm.x86.sse.stmxcsr(ptr %mode.word)",
+        load_control="call void @llvm.x86.sse.ldmxcsr(ptr %mode.word)",
     ),
     "aarch64": _Machine(
         futex=98,
         relax="call void @llvm.aarch64.isb(i32 15)",  # ``yield`` does nothing on most cores
         spins=2500,
-        save_control="%mode = call i64 @llvm.aarch64.get.fpcr()\nstore i64 %mode, ptr %control",
-        load_control="%mode = load i64, ptr %control\ncall void @llvm.aarch64.set.fpcr(i64 %mode)",
+        save_control="%mode = call i64 @llvm.aarch64.get.fpcr()\nstore i64 %mode, ptr %mode.word",
+        load_control="%mode = load i64, ptr %mode.word\n"
+                     "call void @llvm.aarch64.set.fpcr(i64 %mode)",
     ),
 }
 
@@ -89,12 +92,15 @@ def pool_parts(
     """The functions and globals of the pool, to be put into a module with other code.
 
     Of them ``void @{prefix}_parallel_for(ptr body, ptr context, i64 tasks, i64 threads, ptr
-    scratch)`` has ``linkage``, the others are internal. It runs ``void body(ptr context, i64
+    scratch, ptr control)`` and ``i1 @{prefix}_poll(ptr control)`` have ``linkage``, the others are
+    internal. The first runs ``void body(ptr context, i64
     begin, i64 end, ptr scratch)`` on disjoint ranges that cover [0, tasks), on at most
     ``threads`` threads (the caller and up to 63 workers), and returns when all have ended. With
     ``threads`` or ``tasks`` below 2, or the pool busy, that is one range in the caller's thread;
     so results must not depend on cuts. The body's scratch is the caller's in its thread, and
-    ``WORKER_SCRATCH`` bytes in a worker, aligned to pages and full of what was left there.
+    ``WORKER_SCRATCH`` bytes in a worker, aligned to pages and full of what was left there. While
+    the caller waits for workers it polls the control block of its run, if that is not null; bodies
+    are to do so themselves.
 
     Workers are never joined: the code must stay mapped until the process ends (the JIT library
     is never freed, not even at exit; a shared object is linked with ``-z nodelete``).
@@ -107,6 +113,7 @@ def pool_parts(
         raise ValueError(f"no thread pool for {arch!r}, only for {', '.join(_MACHINES)}")
     machine = _MACHINES[arch]
     functions = [
+        emit_poll(prefix, linkage),
         _parallel_for(prefix, linkage),
         _launch(machine, prefix),
         _wake(machine, prefix),
@@ -118,10 +125,12 @@ def pool_parts(
     return functions + worker_functions(prefix), worker_globals(prefix)
 
 
-def _futex(machine: _Machine, address: str, operation: int, value: str) -> str:
+def _futex(
+    machine: _Machine, address: str, operation: int, value: str, timeout: str = "null"
+) -> str:
     return (
         f"call i64 (i64, ...) @syscall(i64 {machine.futex}, ptr {address}, i32 {operation}, "
-        f"i32 {value}, ptr null, ptr null, i32 0)"
+        f"i32 {value}, ptr {timeout}, ptr null, i32 0)"
     )
 
 
@@ -155,7 +164,8 @@ def _parallel_for(prefix: str, linkage: str) -> FunctionText:
         br i1 %alone, label %unlock, label %launch
       launch:
         call void @{prefix}_pool_launch(
-          ptr %pool, ptr %body, ptr %context, i64 %tasks, i64 %seats, ptr %scratch)
+          ptr %pool, ptr %body, ptr %context, i64 %tasks, i64 %seats, ptr %scratch,
+          ptr %control)
         br label %unlock
       unlock:
         store atomic i32 0, ptr %lock release, align 4
@@ -169,7 +179,7 @@ def _parallel_for(prefix: str, linkage: str) -> FunctionText:
       done:
         ret void"""
     params = [("ptr", "body"), ("ptr", "context"), ("i64", "tasks"), ("i64", "threads"),
-              ("ptr", "scratch")]
+              ("ptr", "scratch"), ("ptr", "control")]
     return pool_function("void", f"{prefix}_parallel_for", params, text, linkage=linkage)
 
 
@@ -181,7 +191,7 @@ def _launch(machine: _Machine, prefix: str) -> FunctionText:
         {at("at.chunks", Page.CHUNKS)}
         {at("at.each", Page.EACH)}
         {at("at.extra", Page.EXTRA)}
-        {at("control", Page.CONTROL)}
+        {at("mode.word", Page.CONTROL)}
         {at("pending", Page.PENDING)}
         {at("word", Page.WORD)}
         %wanted = mul i64 %seats, {_CHUNKS_PER_THREAD}
@@ -203,10 +213,10 @@ def _launch(machine: _Machine, prefix: str) -> FunctionText:
         store atomic i64 %published, ptr %word seq_cst, align 8
         call void @{prefix}_pool_wake(ptr %pool, i64 0, i64 %seats)
         call void @{prefix}_pool_work(ptr %pool, i64 0, ptr %scratch)
-        call void @{prefix}_pool_wait(ptr %pool)
+        call void @{prefix}_pool_wait(ptr %pool, ptr %control)
         ret void"""
     params = [("ptr", "pool"), ("ptr", "body"), ("ptr", "context"), ("i64", "tasks"),
-              ("i64", "seats"), ("ptr", "scratch")]
+              ("i64", "seats"), ("ptr", "scratch"), ("ptr", "control")]
     return pool_function("void", f"{prefix}_pool_launch", params, text)
 
 
@@ -249,7 +259,7 @@ def _work(machine: _Machine, prefix: str) -> FunctionText:
     """Claim and run chunks as thread ``index`` until none is left, then report them done."""
     text = f"""
         {at("at.word", Page.WORD)}
-        {at("control", Page.CONTROL)}
+        {at("mode.word", Page.CONTROL)}
         {at("pending", Page.PENDING)}
         %start = load atomic i64, ptr %at.word monotonic, align 8
         br label %check
@@ -322,9 +332,10 @@ def _run_chunk(prefix: str) -> FunctionText:
 
 
 def _wait(machine: _Machine, prefix: str) -> FunctionText:
-    """Return once no chunk is pending: spin, then sleep."""
+    """Return once no chunk is pending: spin, then sleep, and poll now and then."""
     text = f"""
         {at("pending", Page.PENDING)}
+        %timeout = alloca [2 x i64], align 8
         br label %poll
       poll:
         %spins = phi i64 [ 0, %entry ], [ %spun, %relax ]
@@ -337,6 +348,7 @@ def _wait(machine: _Machine, prefix: str) -> FunctionText:
         %again = icmp ult i64 %spun, {machine.spins}
         br i1 %again, label %poll, label %announce
       announce:
+        store [2 x i64] [i64 0, i64 {PERIOD}], ptr %timeout, align 8
         %told = atomicrmw or ptr %pending, i32 {_CALLER_SLEEPS} acq_rel
         br label %look
       look:
@@ -344,11 +356,16 @@ def _wait(machine: _Machine, prefix: str) -> FunctionText:
         %ended = icmp eq i32 %still, {_CALLER_SLEEPS}
         br i1 %ended, label %done, label %sleep
       sleep:
-        %slept = {_futex(machine, "%pending", _WAIT, "%still")}
+        %slept = {_futex(machine, "%pending", _WAIT, "%still", "%timeout")}
+        %alone = icmp eq ptr %control, null
+        br i1 %alone, label %look, label %ask
+      ask:
+        %ignored = call i1 @{prefix}_poll(ptr %control)
         br label %look
       done:
         ret void"""
-    return pool_function("void", f"{prefix}_pool_wait", [("ptr", "pool")], text)
+    return pool_function("void", f"{prefix}_pool_wait", [("ptr", "pool"), ("ptr", "control")],
+                         text)
 
 
 def _worker(machine: _Machine, prefix: str) -> FunctionText:

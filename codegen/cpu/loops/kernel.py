@@ -60,16 +60,17 @@ from .turned import turn
 
 
 def emit_kernel(
-    kernel: Kernel, target: Target, parallel_for: str = "weft_parallel_for"
+    kernel: Kernel, target: Target, pool: str = "weft"
 ) -> FunctionText:
-    """The LLVM function of a kernel tiled for ``target``; ``parallel_for`` is what a long row is
-    given to several threads by."""
+    """The LLVM function of a kernel tiled for ``target``; ``pool`` is the prefix of what gives a
+    long row to several threads, and of what tells whether the run is over."""
     # Inlined into the plan, kernels would make one huge function, slow to compile.
     assert scratch_bytes(kernel) <= WORKER_SCRATCH, "more scratch than a worker has"
     f = FunctionText("void", kernel.name, [
         ("ptr", "context"), ("i64", "begin"), ("i64", "end"), ("ptr noalias align 64", "scratch"),
     ], linkage="internal", attributes="noinline nounwind")
     stmts = StmtEmitter(f, kernel, target)
+    f.asks(f"@{pool}_poll(ptr {stmts.status})")
     stmts.use_scratch("%scratch")
     # The one task of a kernel is what it is called for, if it is called.
     with nullcontext("0") if tasks_of(kernel) == 1 else f.loop("%begin", "%end") as task:
@@ -81,7 +82,7 @@ def emit_kernel(
             emit_compress(stmts, scope, last)
         elif isinstance(last, Sort):
             if is_long_row(kernel):
-                emit_long_row(stmts, scope, last, parallel_for)
+                emit_long_row(stmts, scope, last, pool)
             else:
                 emit_sort(stmts, scope, last)
         else:

@@ -20,6 +20,7 @@ from ....ir.kernels.kernel import (
     Store,
     identity,
 )
+from ....ir.plans.control import noted
 from ..dims import emit_dim
 from ..target import Target
 from ..text import FunctionText
@@ -147,7 +148,8 @@ class StmtEmitter(Accesses):
         return lanes
 
     def _check(self, scope: Scope, stmt: Check) -> None:
-        """Set the status if any lane that is on fails; the first writer does not matter."""
+        """Note it in the status if any lane that is on fails; of several checks, the first in the
+        kernel counts, whichever thread comes first."""
         bad = self.s.not_(scope.values[stmt.value])
         ref = bad.ref
         if bad.width > 1:
@@ -155,4 +157,4 @@ class StmtEmitter(Accesses):
                 ref = self.f(f"and {bad.type} {ref}, {scope.mask}")
             ref = self.f.call("i1", f"llvm.vector.reduce.or.v{bad.width}i1", (bad.type, ref))
         with self.f.when(ref):
-            self.f.do(f"store atomic i32 {stmt.site}, ptr {self.status} monotonic, align 4")
+            self.f(f"atomicrmw umax ptr {self.status}, i32 {noted(stmt.site)} monotonic")

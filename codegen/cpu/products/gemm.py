@@ -235,7 +235,8 @@ class _Block(Vectors):
     def steps(self, a: _Side, b: _Side, values: list[str]) -> list[str]:
         f, plan = self.f, self.plan
         carry = [(self.vector, value) for value in values]
-        with f.carried_loop("0", str(self.depth), 1, carry) as loop:
+        most = plan.kb if plan.cut else None
+        with f.carried_loop("0", str(self.depth), 1, carry, most) as loop:
             row = self.at(b.pointer, self.mul(loop.index, b.k))
             column = self.at(a.pointer, self.mul(loop.index, a.k))
             right = [self.load(self.at(row, v * plan.lanes), b.mask if v == plan.nv - 1 else None)

@@ -49,7 +49,7 @@ def _least(stmt: Sort) -> int:
     return LEAST // stmt.dtype.itemsize
 
 
-def emit_long_row(stmts: StmtEmitter, scope: Scope, stmt: Sort, parallel_for: str) -> None:
+def emit_long_row(stmts: StmtEmitter, scope: Scope, stmt: Sort, pool: str) -> None:
     """The one task: by itself, or by others that it launches."""
     f, kernel = stmts.f, stmts.kernel
     words = len(kernel.params) + len(kernel.dims) + 1
@@ -63,13 +63,13 @@ def emit_long_row(stmts: StmtEmitter, scope: Scope, stmt: Sort, parallel_for: st
     row.emit()
     f.jump(done)
     f.place(team)
-    _launch(stmts, row, words, threads, parallel_for)
+    _launch(stmts, row, words, threads, pool)
     f.jump(done)
     f.place(done)
 
 
 def _launch(
-    stmts: StmtEmitter, row: Row, words: int, threads: str, parallel_for: str
+    stmts: StmtEmitter, row: Row, words: int, threads: str, pool: str
 ) -> None:
     """Run the tasks on threads that are more than one."""
     f = stmts.f
@@ -88,8 +88,9 @@ def _launch(
 
     def launch(part: type[_Part], tasks: str) -> None:
         f.helpers.append(body := part(stmts, row.stmt, words).f)
-        f.call("void", parallel_for, ("ptr", f"@{body.name}"), ("ptr", context), ("i64", tasks),
-               ("i64", threads), ("ptr", "%scratch"))
+        f.call("void", f"{pool}_parallel_for", ("ptr", f"@{body.name}"), ("ptr", context),
+               ("i64", tasks), ("i64", threads), ("ptr", "%scratch"), ("ptr", stmts.status))
+        f.ask()
 
     put(_Slot.FIRST, run)
     put(_Slot.BESIDE, f(f"and i64 {levels}, 1"))

@@ -27,9 +27,9 @@ BUDGET = 2        # times the levels that good pivots would need, until radix pa
 
 
 def quick(bits: int, words: int, limit: int, short: str, passes: str,
-          inside: str) -> FunctionText:
-    """``void(ptr x.., ptr y.., i64 n, i1 there, i64 budget)``: n records of ``words`` memories x
-    are put in order, there or in the memories y, which have room for them.
+          inside: str, pool: str) -> FunctionText:
+    """``void(ptr x.., ptr y.., i64 n, i1 there, i64 budget, ptr control)``: n records of ``words``
+    memories x are put in order, there or in the memories y, which have room for them.
 
     ``short`` sorts up to ``limit`` keys, as ``network`` has it; ``passes`` any number of them, in
     place, as radix passes do it: it gets x, y and n. ``inside`` takes many keys apart, where they
@@ -37,8 +37,9 @@ def quick(bits: int, words: int, limit: int, short: str, passes: str,
     """
     names = [f"{side}{word}" for side in ("x", "y") for word in range(words)]
     f = FunctionText("void", f"weft_quick_i{bits}x{words}", [
-        *(("ptr", name) for name in names), ("i64", "n"), ("i1", "there"), ("i64", "budget")],
-        linkage="internal", attributes="noinline nounwind")
+        *(("ptr", name) for name in names), ("i64", "n"), ("i1", "there"), ("i64", "budget"),
+        ("ptr", "control")], linkage="internal", attributes="noinline nounwind")
+    f.asks(f"@{pool}_poll(ptr %control)")
     _Quick(f, bits, words, short, passes, inside).emit(limit)
     return f
 
@@ -56,13 +57,14 @@ class _Quick(Records):
             target = self._either("%there", self.y, self.x)
             self._call(self.short, self.x, target, "%n")
         with self._instead("icmp eq i64 %budget, 0"):
-            self._call(self.passes, self.x, self.y, "%n")
+            self._call(self.passes, self.x, self.y, "%n", "ptr %control")
             with f.when("%there"):
                 self._copy(self.y, self.x, "%n")
         budget = f("sub i64 %budget, 1")
         pivot = self._pivot()
         if self.inside:
             with f.when(f(f"icmp sge i64 %n, {INSIDE}")):
+                f.ask()
                 self._inside(pivot, budget)
         kept, moved = self._split(self.x, self.y, pivot, "%there")
         small = f(f"select i1 %there, i64 {moved}, i64 {kept}")
@@ -169,7 +171,7 @@ class _Quick(Records):
 
     def _again(self, x: Sequence[str], y: Sequence[str], n: str, there: str, budget: str) -> None:
         with self.f.when(self.f(f"icmp sgt i64 {n}, 0")):
-            self._call(self.f.name, x, y, n, f"i1 {there}", f"i64 {budget}")
+            self._call(self.f.name, x, y, n, f"i1 {there}", f"i64 {budget}", "ptr %control")
 
     def _call(self, name: str, x: Sequence[str], y: Sequence[str], n: str, *more: str) -> None:
         memories = ", ".join(f"ptr {memory}" for memory in (*x, *y))

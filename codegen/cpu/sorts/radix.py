@@ -14,14 +14,15 @@ from ..text import FunctionText
 VALUES = 256
 
 
-def radix(bits: int, words: int, first: int) -> FunctionText:
-    """``void(ptr x.., ptr y.., i64 n)``: records of ``words`` memories x, signed keys and what goes
-    with them, are put in order there; they are in order of the bytes before ``first`` already.
-    The memories y have room for as many."""
+def radix(bits: int, words: int, first: int, pool: str) -> FunctionText:
+    """``void(ptr x.., ptr y.., i64 n, ptr control)``: records of ``words`` memories x, signed keys
+    and what goes with them, are put in order there; they are in order of the bytes before ``first``
+    already. The memories y have room for as many."""
     names = [f"{side}{word}" for side in ("x", "y") for word in range(words)]
     f = FunctionText("void", f"weft_radix_i{bits}x{words}_{first}", [
-        *(("ptr", name) for name in names), ("i64", "n")],
+        *(("ptr", name) for name in names), ("i64", "n"), ("ptr", "control")],
         linkage="internal", attributes="noinline nounwind")
+    f.asks(f"@{pool}_poll(ptr %control)")
     _Radix(f, bits, words, first).emit()
     return f
 

@@ -69,7 +69,7 @@ class _RankedRow(Row):
         whole = f(f"or i1 {many}, {f(f'icmp sle i64 {self.length}, {FEW}')}")
         with f.when(whole):
             sort(f, self.stmts.target, self.dtype.bits, [self.room], [free], self.length, None,
-                 places=False)
+                 self.stmts.status, places=False)
         with f.loop("0", self.wanted) as at:
             rank = self._rank(at)
 

@@ -236,8 +236,9 @@ class _Ranks:
             self.f.do(f"store {self.word} {key}, ptr {pivot}")
 
     def _sort(self, memory: str, count: str) -> None:
-        self.f.declare(f"declare void @{self.sorter}(ptr, ptr, i64)")
-        self.f.do(f"call void @{self.sorter}(ptr {memory}, ptr {self.aside}, i64 {count})")
+        self.f.declare(f"declare void @{self.sorter}(ptr, ptr, i64, ptr)")
+        self.f.do(f"call void @{self.sorter}(ptr {memory}, ptr {self.aside}, i64 {count}, "
+                  "ptr null)")
 
     # -- what is known
 

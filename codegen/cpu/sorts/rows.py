@@ -68,7 +68,7 @@ class Row:
     def sort(self, x: list[str], y: list[str], count: str, length: int | None = None) -> None:
         """Put so many records in order, in x."""
         sort(self.f, self.stmts.target, self.word.bits, x, y, count, length,
-             places=self.stmt.places and not self.pairs)
+             self.stmts.status, places=self.stmt.places and not self.pairs)
 
     def finish(self, begin: str, end: str) -> None:
         """Records that are in order become what is stored."""

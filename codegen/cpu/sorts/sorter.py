@@ -27,15 +27,17 @@ from .records import LANES
 NETWORK = {32: 2048, 64: 1024}  # keys up to which a network is faster than passes, by their bits
 PAIRS = 256                     # keys with places
 RECORDS = ((32, 1), (64, 1), (64, 2))  # bits of a word, and words
+_CONTROL = "ptr %control"
 ROWS = ((2, 4, 8, 16), (2, 4, 8))  # of vectors that are sorted in registers: keys, with places
 
 
 def sort(f: FunctionText, target: Target, bits: int, x: list[str], y: list[str], n: str,
-         length: int | None, *, places: bool) -> None:
+         length: int | None, control: str, *, places: bool) -> None:
     """Put n records of the memories x, signed keys and what goes with them, in order there; the
     memories y have room for as many.
 
-    ``length`` is n where it is known; ``places``: the lower half of a key is where it is.
+    ``length`` is n where it is known; ``control`` the control block of the run; ``places``: the
+    lower half of a key is where it is.
     """
     words = len(x)
     if target.mask_registers:
@@ -43,30 +45,34 @@ def sort(f: FunctionText, target: Target, bits: int, x: list[str], y: list[str],
             if length is not None and length <= rows * LANES // bits:
                 call_sort(f, f"weft_columns_i{bits}x{words}_{rows}", x, x, n)
                 return
-    call_sort(f, f"weft_sort_{'places' if places else f'i{bits}x{words}'}", x, y, n)
+    call_sort(f, f"weft_sort_{'places' if places else f'i{bits}x{words}'}", x, y, n,
+              f"ptr {control}")
 
 
-def _sort(bits: int, words: int, first: int, name: str, target: Target) -> FunctionText:
+def _sort(
+    bits: int, words: int, first: int, name: str, target: Target, pool: str
+) -> FunctionText:
     names = [f"{side}{word}" for side in "xy" for word in range(words)]
-    f = FunctionText("void", name, [*(("ptr", name) for name in names), ("i64", "n")],
-                     attributes="noinline nounwind")
+    f = FunctionText("void", name, [*(("ptr", name) for name in names), ("i64", "n"),
+                                    ("ptr", "control")], attributes="noinline nounwind")
     x, y = ([f"%{side}{word}" for word in range(words)] for side in "xy")
     if target.mask_registers:
         # Parts of many keys do not keep those with equal first bytes in turn.
-        passes = radix(bits, words, 0)
+        passes = radix(bits, words, 0, pool)
         short = _few(bits, words)
         limit = ROWS[words - 1][-1] * LANES // bits
         part = [inside(bits)] if words == 1 else []
-        parts = quick(bits, words, limit, short.name, passes.name, part[0].name if part else "")
+        parts = quick(bits, words, limit, short.name, passes.name, part[0].name if part else "",
+                      pool)
         f.helpers += [short, passes, *part, parts]
         zeros = f.call("i64", "llvm.ctlz.i64", ("i64", "%n"), ("i1", "false"))
         budget = f(f"mul i64 {f(f'sub i64 64, {zeros}')}, {BUDGET}")
         with f.when(f("icmp sgt i64 %n, 1")):
-            call_sort(f, parts.name, x, y, "%n", "i1 false", f"i64 {budget}")
+            call_sort(f, parts.name, x, y, "%n", "i1 false", f"i64 {budget}", _CONTROL)
         f.ret()
         return f
     limit = PAIRS if words > 1 else NETWORK[bits]
-    short, passes = network(bits, limit, words), radix(bits, words, first)
+    short, passes = network(bits, limit, words), radix(bits, words, first, pool)
     f.helpers += [short, passes]
 
     def few() -> list[str]:
@@ -75,7 +81,7 @@ def _sort(bits: int, words: int, first: int, name: str, target: Target) -> Funct
         return []
 
     def many() -> list[str]:
-        call_sort(f, passes.name, x, y, "%n")
+        call_sort(f, passes.name, x, y, "%n", _CONTROL)
         return []
 
     f.either(f(f"icmp sle i64 %n, {limit}"), [], few, many)
@@ -101,11 +107,11 @@ def _few(bits: int, words: int) -> FunctionText:
     return f
 
 
-def _ranks(bits: int, target: Target) -> FunctionText:
+def _ranks(bits: int, target: Target, pool: str) -> FunctionText:
     return ranks(bits, f"weft_sort_i{bits}x1", vectors=target.mask_registers)
 
 
-def _parts(bits: int, places: bool, target: Target) -> FunctionText:
+def _parts(bits: int, places: bool, target: Target, pool: str) -> FunctionText:
     return parts(bits, places=places, vectors=target.mask_registers)
 
 
@@ -113,12 +119,16 @@ def call_sort(f: FunctionText, name: str, x: list[str], y: list[str], n: str, *m
     """Call one of the functions that sort."""
     memories = ", ".join(f"ptr {memory}" for memory in (*x, *y))
     if name in SORTS:
-        f.declare(f"declare void @{name}({', '.join(['ptr'] * len([*x, *y]))}, i64)")
+        types = [each.split()[0] for each in more]
+        f.declare(f"declare void @{name}({', '.join([*['ptr'] * len([*x, *y]), 'i64', *types])})")
     f.do(f"call void @{name}({', '.join((memories, f'i64 {n}', *more))})")
 
 
-def sorts_of(functions: Iterable[FunctionText], target: Target) -> list[FunctionText]:
-    """The functions of this module that others call, and those which these call."""
+def sorts_of(
+    functions: Iterable[FunctionText], target: Target, pool: str
+) -> list[FunctionText]:
+    """The functions of this module that others call, and those which these call; ``pool`` is the
+    prefix of what tells whether a run is over."""
     found: dict[str, FunctionText] = {}
     waiting = list(functions)
     while waiting:
@@ -126,20 +136,20 @@ def sorts_of(functions: Iterable[FunctionText], target: Target) -> list[Function
             for text in part.declarations:
                 name = text.split("@", 1)[1].split("(", 1)[0]
                 if name in SORTS and name not in found:
-                    found[name] = SORTS[name](target)
+                    found[name] = SORTS[name](target, pool)
                     waiting.append(found[name])
     return list(found.values())
 
 
-def _columns(bits: int, words: int, rows: int, target: Target) -> FunctionText:
+def _columns(bits: int, words: int, rows: int, target: Target, pool: str) -> FunctionText:
     return columns(bits, words, rows)
 
 
-def _merge(bits: int, words: int, target: Target) -> FunctionText:
+def _merge(bits: int, words: int, target: Target, pool: str) -> FunctionText:
     return merge(bits, words)
 
 
-SORTS: Mapping[str, Callable[[Target], FunctionText]] = MappingProxyType({
+SORTS: Mapping[str, Callable[[Target, str], FunctionText]] = MappingProxyType({
     **{f"weft_sort_i{bits}x{words}": partial(_sort, bits, words, 0, f"weft_sort_i{bits}x{words}")
        for bits, words in RECORDS},
     "weft_sort_places": partial(_sort, 64, 1, 4, "weft_sort_places"),

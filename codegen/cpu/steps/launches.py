@@ -19,13 +19,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from ....ir.plans.control import ABORTED, noted
 from ....ir.plans.plan import HOST_FAILED
+from ..host.poll import begin_control
 from ..host.support import element
 from ..text import FunctionText
 from .table import STATUS, THREADS, Kind, Row, StepTable, Word
 
 UNROLLED = 8   # rows
 WRITTEN = 64   # words
+POLLED = 64    # rows, none of which takes long without asking itself, until the next question
 
 
 def step_globals(table: StepTable) -> list[str]:
@@ -44,17 +47,23 @@ def step_globals(table: StepTable) -> list[str]:
 
 
 def run_steps(
-    f: FunctionText, table: StepTable, registers: str, context: str, scratch: str,
-    parallel_for: str,
+    f: FunctionText, table: StepTable, registers: str, context: str, scratch: str, pool: str,
+    polls: bool,
 ) -> None:
-    """Run all steps and return 0, or the number of the check that failed, after which none runs."""
-    status = f.alloca("i32", align=4)
-    f.do(f"store i32 0, ptr {status}, align 4")
-    f.do(f"store ptr {status}, ptr {element(f, 'i64', registers, STATUS)}, align 8")
+    """Run all steps and return 0, or the number of the check that failed, after which none runs.
+    ``polls``: kernels do, so that the control block is to know its caller."""
+    polls |= table.parallel or not _is_short(table) or any(
+        row.kind is Kind.CONTROL for row in table.rows)
+    begin_control(f, polls)
+    left = f.alloca("i64", align=8) if polls else ""
+    if polls:
+        f.do(f"store i64 {POLLED}, ptr {left}, align 8")
+    f.do(f"store ptr %control, ptr {element(f, 'i64', registers, STATUS)}, align 8")
     f.do(f"store i64 %threads, ptr {element(f, 'i64', registers, THREADS)}, align 8")
-    run = _Run(f, registers, context, scratch, status, parallel_for if table.parallel else "",
-               table.host, table.plan.name, "" if table.times < 0 else
-               f(f"load ptr, ptr {element(f, 'ptr', '%args', table.times)}, align 8"))
+    times = "" if table.times < 0 else f(
+        f"load ptr, ptr {element(f, 'ptr', '%args', table.times)}, align 8")
+    run = _Run(f, registers, context, scratch, left, pool, table.parallel, table.host,
+               table.plan.name, times)
     if _is_short(table):
         _written_out(f, table, run)
     else:
@@ -82,6 +91,7 @@ def _written_out(f: FunctionText, table: StepTable, run: _Run) -> None:
                 run.copy(str(row.tasks), str(row.clock))
                 f.jump(labels[at + 1])
             case Kind.CONTROL:
+                run.ask()
                 f.branch(run.goes_on(row.function), labels[at + 1], labels[row.tasks])
             case Kind.JUMP:
                 f.jump(labels[row.tasks])
@@ -101,6 +111,7 @@ def _looped(f: FunctionText, table: StepTable, run: _Run) -> None:
     at = f(f"load i64, ptr {here}, align 8")
     f.branch(f(f"icmp ult i64 {at}, {len(table.rows)}"), body, done)
     f.place(body)
+    run.ask()
     address = f(f"getelementptr {Row.TYPE}, ptr @{name}_steps, i64 {at}")
     function = f(f"load ptr, ptr {address}, align 8")
     kind, first, count, tasks, shared, check = (
@@ -147,8 +158,9 @@ class _Run:
     registers: str
     context: str
     scratch: str
-    status: str
-    parallel_for: str
+    left: str        # where it stands how many rows run until it is asked if the run is over
+    pool: str        # the prefix of its functions
+    parallel: bool   # whether any row goes to the workers
     host: str
     name: str        # of the program
     times: str = ""  # where the times of rows go, if anywhere
@@ -172,24 +184,41 @@ class _Run:
         tasks, shared = self._number(tasks), self._number(shared)
         with self.timed(clock):
             done = f.fresh("done")
-            if self.parallel_for and shared != "0":
+            if self.parallel and shared != "0":
                 together, alone = f.fresh("shared"), f.fresh("alone")
                 f.branch(f(f"icmp sgt i64 {shared}, 0"), together, alone)
                 f.place(together)
-                f.call("void", self.parallel_for, ("ptr", kernel), ("ptr", self.context),
-                       ("i64", tasks), ("i64", "%threads"), ("ptr", self.scratch))
+                f.call("void", f"{self.pool}_parallel_for", ("ptr", kernel),
+                       ("ptr", self.context), ("i64", tasks), ("i64", "%threads"),
+                       ("ptr", self.scratch), ("ptr", "%control"))
                 f.jump(done)
                 f.place(alone)
             f.do(f"call void {kernel}(ptr {self.context}, i64 0, i64 {tasks}, ptr {self.scratch})")
             f.jump(done)
             f.place(done)
-        site = f(f"load i32, ptr {self.status}, align 4")
+        status = f("load i32, ptr %control, align 4")
         failed, fine = f.fresh("failed"), f.fresh("fine")
-        f.branch(f(f"icmp ne i32 {site}, 0"), failed, fine)
+        f.branch(f(f"icmp ne i32 {status}, 0"), failed, fine)
         f.place(failed)
-        before = f(f"sub i32 {f(f'trunc i64 {check} to i32')}, 1")
-        f.ret(f"i32 {f(f'add i32 {site}, {before}')}")
+        # The check's number in the kernel, then in the plan; what ends the run stays what it is.
+        last = f(f"add i32 {f(f'trunc i64 {check} to i32')}, {noted(1)}")
+        number, ended = f(f"sub i32 {last}, {status}"), f(f"icmp slt i32 {status}, 0")
+        f.ret(f"i32 {f(f'select i1 {ended}, i32 {status}, i32 {number}')}")
         f.place(fine)
+
+    def ask(self) -> None:
+        """Return if the run is over, which is asked now and then."""
+        f = self.f
+        ask, over, on = f.fresh("ask"), f.fresh("over"), f.fresh("on")
+        rows = f(f"sub i64 {f(f'load i64, ptr {self.left}, align 8')}, 1")
+        f.do(f"store i64 {rows}, ptr {self.left}, align 8")
+        f.branch(f(f"icmp slt i64 {rows}, 0"), ask, on)
+        f.place(ask)
+        f.do(f"store i64 {POLLED}, ptr {self.left}, align 8")
+        f.branch(f.call("i1", f"{self.pool}_poll", ("ptr", "%control")), over, on)
+        f.place(over)
+        f.ret(f"i32 {ABORTED}")
+        f.place(on)
 
     def copy(self, size: str, clock: str) -> None:
         """Copy what the second slot points at to where the first does."""
@@ -206,10 +235,10 @@ class _Run:
         not, it must say: who interrupts Python before it can say anything has raised, too."""
         f = self.f
         call = f(f"load ptr, ptr {self.host}, align 8")
-        f.do(f"store i32 {HOST_FAILED}, ptr {self.status}, align 4")
+        f.do(f"store i32 {HOST_FAILED}, ptr %control, align 4")
         with self.timed(clock):
             f.do(f"call void {call}(i64 {number}, ptr {self.context})")
-        status = f(f"load i32, ptr {self.status}, align 4")
+        status = f("load i32, ptr %control, align 4")
         failed, fine = f.fresh("failed"), f.fresh("fine")
         f.branch(f(f"icmp ne i32 {status}, 0"), failed, fine)
         f.place(failed)

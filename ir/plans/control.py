@@ -1,0 +1,47 @@
+"""The control block of one run of a native program: what has failed, and whether to go on.
+
+    i32 status    0 while all is well; else a check that failed (``noted``), or below 0 an end
+    i64 owner     the thread that runs the program
+    i64 polled    when that thread last asked its caller, in nanoseconds
+    ptr hook      i32 (ptr block) of the caller: not 0 ends the run; null, and nothing ends it
+    ptr state     the caller's own
+
+Loops and launches *poll*: any thread learns from ``status`` that the run is over; the owner also
+asks ``hook``, once in ``PERIOD``, which looks for signals and at the clock, and raises. What then
+happens to ``while x > 0: x = x + 0.0`` at Ctrl-C:
+
+    row 2, 64 iterations later    weft_poll(block): 50 ms since ``polled``, so hook(block)
+    hook                          PyErr_CheckSignals() raises KeyboardInterrupt: 1
+    weft_poll                     status = ABORTED: true
+    row 2                         returns ABORTED; the entry drops the results, the error stands
+
+Checks that fail do not end a kernel, as all that it does is safe; of those that fail in one launch
+the first in the program counts, whichever thread came first: ``status`` keeps the largest
+``noted``, and an end is larger than all of them where numbers have no sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+ABORTED = -7  # the status of a run that was ended; ``plan`` has the others
+PERIOD = 50_000_000  # nanoseconds from one question to the next
+OFFSETS: Mapping[str, int] = MappingProxyType(
+    {"status": 0, "owner": 8, "polled": 16, "hook": 24, "state": 32})
+SIZE = 40
+_LAST = 0x7FFFFFFF
+
+
+def noted(site: int) -> int:
+    """The status for a check, by its number in the kernel, from 1: earlier ones are larger.
+
+    >>> noted(1) > noted(2) > 0, site_of(noted(2))
+    (True, 2)
+    """
+    return _LAST - site
+
+
+def site_of(status: int) -> int:
+    """The number of the check that a status stands for; an end (below 0) stays what it is."""
+    return status if status < 0 else _LAST - status
