@@ -1,12 +1,9 @@
 """The host steps of a native program: its calls into Python.
 
-Native code calls ``address`` with the number of a step and its context: where its windows lie, the
-sizes that are known at run time only, and where a status is: 0 says that all went well. It is
-another one before, as Python may be interrupted before it comes to say so. The callback takes the
-GIL. It lends memory of the
-program to functions of NumPy as arrays, without copying it, and copies to those of the user, which
-may keep what they are given. What a function raises waits here, in its thread, until native code
-has let go of all that the step holds and calls ``fail``.
+Native code calls ``HostSteps`` with the number of a step and the address of its context: where its
+windows lie, and the sizes that are known at run time only. Memory of the program is lent to
+functions of NumPy as arrays, without copying it, and copied for those of the user, which may keep
+what they are given. What a function raises ends the run, and is the error of its call.
 """
 
 from __future__ import annotations
@@ -14,10 +11,9 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -25,40 +21,28 @@ from ..ir.host import call_host
 from ..ir.indices.index import Dim
 from ..ir.ops.op import host_name
 from ..ir.ops.table import OPS
-from ..ir.plans.plan import HOST_FAILED, Host, Plan, host_sizes, host_steps, host_types
+from ..ir.plans.plan import Host, Plan, host_sizes, host_steps, host_types
 from ..ir.types import Loc, TensorType
 
 _LENT = 16  # contexts of a step whose arrays are kept
-_Callback = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
 
 
 class HostSteps:
-    """The callback of one plan, which has host steps; to be held as long as its code."""
+    """The host steps of one plan; to be held as long as its code."""
 
     def __init__(self, plan: Plan) -> None:
-        steps, types = host_steps(plan), plan.types()
-        sites = [_Site.of(step, types) for step in steps]
-        pending = threading.local()
+        types = plan.types()
+        self._sites = [_Site.of(step, types) for step in host_steps(plan)]
 
-        def call(number: int, context: int) -> None:
-            try:
-                sites[number].run(context)
-            except BaseException as problem:
-                sites[number].status(context).value = HOST_FAILED
-                if not sites[number].foreign:  # its frames hold arrays that are only lent
-                    problem.__traceback__ = problem.__context__ = problem.__cause__ = None
-                pending.problem = problem
-
-        def fail() -> NoReturn:
-            problem = pending.__dict__.pop("problem", None)
-            raise KeyboardInterrupt if problem is None else problem  # which came before all else
-
-        self.fail: Callable[[], NoReturn] = fail
-        self._callback = _Callback(call)
-
-    @property
-    def address(self) -> int:
-        return ctypes.cast(self._callback, ctypes.c_void_p).value or 0
+    def __call__(self, number: int, context: int) -> None:
+        """Run a step."""
+        site = self._sites[number]
+        try:
+            site.run(context)
+        except BaseException as problem:
+            if not site.foreign:  # its frames hold arrays that are only lent
+                problem.__traceback__ = problem.__context__ = problem.__cause__ = None
+            raise
 
 
 _Window = tuple[np.dtype[Any], tuple[int, ...], Any]  # dtype, shape, ctypes' type of its memory
@@ -111,16 +95,11 @@ class _Site:
         assert row.ref is not None
         return _Site(row.ref, attrs, host_name(row, attrs), step.locs, row.foreign,
                      len(step.inputs), windows, not sizes,
-                     ctypes.c_int64 * (count + len(sizes) + 1), {})
-
-    def status(self, address: int) -> Any:
-        """Where the status is, of a context."""
-        return ctypes.c_int32.from_address(self.words.from_address(address)[-1])
+                     ctypes.c_int64 * (count + len(sizes)), {})
 
     def run(self, address: int) -> None:
         """Call the function, and put what it makes where the program wants it."""
-        words = tuple(self.words.from_address(address))
-        context, status = words[:-1], words[-1]
+        context = tuple(self.words.from_address(address))
         arrays = self.lent.get(context)
         given, targets = self._lend(context) if arrays is None else arrays
         if self.foreign:
@@ -130,7 +109,6 @@ class _Site:
                          self.locs)
         for target, value in zip(targets, made, strict=True):
             target[...] = value
-        ctypes.c_int32.from_address(status).value = 0
 
     def _lend(self, context: tuple[int, ...]) -> tuple[list[Any], list[Any]]:
         """The arrays of a context, which are kept: all that they are is addresses and sizes, and

@@ -21,17 +21,8 @@ from ..ir.indices.dims import bind_dims, plain_dims
 from ..ir.indices.index import Expr, symbols_of
 from ..ir.indices.walk import evaluate
 from ..ir.plans.entry import SCALARS
-from ..ir.plans.plan import (
-    HOST_FAILED,
-    MOST_BYTES,
-    NO_MEMORY,
-    CheckSite,
-    Plan,
-    Relation,
-    Slot,
-)
+from ..ir.plans.plan import MOST_BYTES, NO_MEMORY, CheckSite, Plan, Relation, Slot
 from .entry.native import Array, CtypesCall, Fail, NativeCall
-from .host import HostSteps
 from .profile.recording import Recorder, active
 from .profile.timed import Timed, Timing
 from .state import Cell, Writer, commit, cut, merged
@@ -319,13 +310,10 @@ _HINTS = MappingProxyType({
 _HOLDS = "pass arguments for which this holds"
 
 
-def failing(plan: Plan, host: HostSteps | None) -> Fail:
-    """What raises the error that the status of a run of this plan stands for."""
-    def fail(status: int) -> NoReturn:
-        if status == HOST_FAILED and host is not None:
-            host.fail()
-        assert status > 0, f"no run has the status {status}"
-        raise check_failed(plan.checks[status - 1])
+def failing(plan: Plan) -> Fail:
+    """What raises the error of a check of the plan that has failed, by its number."""
+    def fail(number: int) -> NoReturn:
+        raise check_failed(plan.checks[number - 1])
 
     return fail
 

@@ -3,13 +3,11 @@
     i32 @f(ptr args, ptr dims, ptr arena, i64 threads, ptr control)
         args: pointers to inputs, then results; dims: sizes of arguments by name; returns 0, the
         number of the check that failed (later steps are then skipped), what @f_fits says,
-        HOST_FAILED or ABORTED; the caller has set the hook of ``control`` (``ir/plans/control``)
+        or ABORTED; the caller has set what ``control`` says of it (``ir/plans/control``)
     i64 @f_arena(ptr dims)       bytes of arena, if they depend on symbolic dims; 0 if these fail
     i32 @f_fits(ptr dims)        0, the number of a requirement of sizes that fails, MISFIT if sizes
         disagree, NO_MEMORY if they are past all memory; only where there are dims
     ptr @f_call(...)             the CPython entry point (llvm_entry)
-    ptr @f_host                  i32 (i64 number, ptr context), which runs host steps; only where
-        there are any. The runtime fills it in
 
 The steps are constants that a loop runs (``table``, ``launches``); those with enough work go to the
 workers.

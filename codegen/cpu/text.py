@@ -198,9 +198,21 @@ class FunctionText:
         return [self(f"phi {type_} [ {a}, %{here} ], [ {b}, %{there} ]")
                 for type_, a, b in zip(types, left, right, strict=True)]
 
+    def call_poll(self, poll: str) -> str:
+        """Whether the run is over. What a call would spill for it is spilled where it is made."""
+        self.declare(f"declare i1 {poll.split('(')[0]}(ptr) cold nounwind")
+        return self(f"call i1 {poll}")
+
     def asks(self, poll: str) -> None:
         """Have the loops of this function, which returns nothing, end it when the run is over, as
         the call ``poll`` (``"@weft_poll(ptr %control)"``) tells. Those ask that may take long."""
+        self.poll = poll
+
+    @contextmanager
+    def unasked(self) -> Iterator[None]:
+        """Loops in the body never ask: none takes long, though what bounds it is not written."""
+        poll, self.poll = self.poll, ""
+        yield
         self.poll = poll
 
     def ask(self) -> None:
@@ -211,9 +223,8 @@ class FunctionText:
 
     def _ask(self, on: str) -> None:
         self.polls = True
-        self.declare(f"declare i1 {self.poll.split('(')[0]}(ptr)")
         over = self.fresh("over")
-        self.branch(self(f"call i1 {self.poll}"), over, on)
+        self.branch(self.call_poll(self.poll), over, on)
         self.place(over)
         self.ret()
 
@@ -256,12 +267,11 @@ class FunctionText:
         self.jump(head)
         known = most if rounds is None else rounds
         enter, limit, leave = f"  br label %{head}", stop, done
-        if self.poll and (known is None or known * cost > POLLED):
-            self._inner = outer + POLLED // 16
+        long = known is None or known * cost > POLLED
+        self._inner = outer + (POLLED // 16 if long else ((known or 1) - 1) * cost)
+        if self.poll and long:
             enter, before, limit, leave, phis = self._in_stretches(
                 before, head, done, max(1, POLLED // cost), (stop, step), phis)
-        else:
-            self._inner = outer + ((known or 1) - 1) * cost
         self._lines[first:begun - 1] = [
             enter, f"{head}:",
             *(f"  {name} = phi {type_} [ {init}, %{before} ], [ {value}, %{latch} ]"
@@ -314,9 +324,11 @@ class FunctionText:
         self._lines[self._phis[phi]] += f", [ {value}, %{self.block} ]"
 
     @contextmanager
-    def loop(self, start: str, stop: str, step: int | str = 1) -> Iterator[str]:
+    def loop(
+        self, start: str, stop: str, step: int | str = 1, most: int | None = None
+    ) -> Iterator[str]:
         """``for index in range(start, stop, step)`` over i64, without carried values."""
-        with self.carried_loop(start, stop, step, ()) as loop:
+        with self.carried_loop(start, stop, step, (), most) as loop:
             yield loop.index
 
     def family(self) -> Iterator[FunctionText]:

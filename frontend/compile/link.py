@@ -99,11 +99,11 @@ def _calls(stages: Stages) -> tuple[NativeCall | CtypesCall, CtypesCall]:
     """The code of a program, to be called: fast, and such that it tells why it fails."""
     machine = build(stages)
     threads = stages.options.threads or thread_limit()
-    lookup, keep = machine.addresses.__getitem__, machine.keep
-    fail = failing(stages.plan, machine.host)
-    checked = CtypesCall(stages.entry, lookup, keep=keep, threads=threads, fail=fail)
+    lookup, keep, host = machine.addresses.__getitem__, machine.keep, machine.host
+    fail = failing(stages.plan)
+    checked = CtypesCall(stages.entry, lookup, keep=keep, threads=threads, fail=fail, host=host)
     native = native_call(stages.plan.name, lookup, _support(machine.jit), keep=keep,
-                         threads=threads, fail=fail)
+                         threads=threads, fail=fail, host=host)
     return native or checked, checked
 
 

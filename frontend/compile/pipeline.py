@@ -6,7 +6,6 @@ knows after a step; ``Program`` is what a call runs.
 
 from __future__ import annotations
 
-import ctypes
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -387,8 +386,5 @@ def build(stages: Stages) -> Machine:
     with taken("link", function, times):
         host = HostSteps(stages.plan) if host_steps(stages.plan) else None
         sizes = [f"{name}_arena"] if entry.arena is None else []
-        hosted = [f"{name}_host"] if host is not None else []
-        library = jit.link(code.object, (name, *sizes, *hosted, f"{name}_call", f"{name}_python"))
-    if host is not None:
-        ctypes.c_void_p.from_address(library.addresses[f"{name}_host"]).value = host.address
+        library = jit.link(code.object, (name, *sizes, f"{name}_call", f"{name}_python"))
     return Machine(library.addresses, Lifetime(library.unload), jit, host)

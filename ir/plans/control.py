@@ -4,7 +4,10 @@
     i64 owner     the thread that runs the program
     i64 polled    when that thread last asked its caller, in nanoseconds
     ptr hook      i32 (ptr block) of the caller: not 0 ends the run; null, and nothing ends it
-    ptr state     the caller's own
+    ptr host      void (i64 step, ptr context, ptr block), which runs a host step; it makes the
+                  status 0 if all went well, and it is ABORTED before
+    ptr state     the caller's own, as is the next one
+    ptr steps
 
 Loops and launches *poll*: any thread learns from ``status`` that the run is over; the owner also
 asks ``hook``, once in ``PERIOD``, which looks for signals and at the clock, and raises. What then
@@ -25,11 +28,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-ABORTED = -7  # the status of a run that was ended; ``plan`` has the others
+ABORTED = -6  # the status of a run that was ended, or in which a host step has raised
 PERIOD = 50_000_000  # nanoseconds from one question to the next
 OFFSETS: Mapping[str, int] = MappingProxyType(
-    {"status": 0, "owner": 8, "polled": 16, "hook": 24, "state": 32})
-SIZE = 40
+    {"status": 0, "owner": 8, "polled": 16, "hook": 24, "host": 32, "state": 40, "steps": 48})
+SIZE = 56
 _LAST = 0x7FFFFFFF
 
 

@@ -54,9 +54,8 @@ from ..types import CPU0, Device, Loc, TensorType
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 # What a compiled plan returns besides 0 and the number of a check that failed: its sizes are past
-# all memory, or those of its arguments do not agree.
-# A function of the host that raised an exception has left it with the runtime.
-NO_MEMORY, MISFIT, HOST_FAILED = -1, -5, -6
+# all memory, or those of its arguments do not agree. Then nothing has happened.
+NO_MEMORY, MISFIT = -1, -5
 MOST_BYTES = 1 << 60  # more than any machine has; sizes below it are computed without overflow
 
 

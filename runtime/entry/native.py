@@ -30,10 +30,11 @@ from numpy.typing import NDArray
 
 from ...ir.indices.index import Dim
 from ...ir.indices.walk import evaluate
-from ...ir.plans.control import OFFSETS, SIZE
+from ...ir.plans.control import ABORTED, OFFSETS, SIZE
 from ...ir.plans.entry import SCALARS, Entry, Input
 from ...ir.plans.plan import MISFIT, NO_MEMORY
 from ...ir.types import DTYPES
+from ..host import HostSteps
 from ..lifetime import Lifetime
 from ..looks import MAIN, WATCHED, look
 
@@ -58,6 +59,7 @@ _OBJECTS: Mapping[str, object] = MappingProxyType({
     "float": float, "int": int, "complex": complex, "ndarray": np.ndarray,
 })
 _HOOK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+_HOST = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 _INT64 = range(-(2**63), 2**63)
 _METHOD_FLAGS = 0x80 | 0x02  # METH_FASTCALL | METH_KEYWORDS
 _SLOTS: Mapping[str, Any] = MappingProxyType({
@@ -280,11 +282,12 @@ def native_call(
     keep: object,
     fail: Fail,
     threads: int = 1,
+    host: HostSteps | None = None,
 ) -> NativeCall | None:
     """The emitted entry of program ``name`` as a callable, or None where it cannot serve.
 
-    ``keep`` is what the code lives in (a JIT library), ``fail`` raises what the status of a run
-    that has failed stands for.
+    ``keep`` is what the code lives in (a JIT library), ``host`` what it calls in Python, and
+    ``fail`` raises the error of a check that has failed.
     """
     if support is None or not native_calls_enabled():
         return None
@@ -295,12 +298,13 @@ def native_call(
     facts, names = _manifest(table)
     if facts != {"entry": support.format}:
         return None
-    values = {"weft_entry": support.entry, "threads": threads, "raise": id(fail)}
+    values = {"weft_entry": support.entry, "threads": threads, "raise": id(fail),
+              "host": 0 if host is None else id(host)}
     values |= {f"dtype.{dtype}": id(dtype.numpy) for dtype in DTYPES.values()}
     _fill(table, names, values)
     definition = _MethodDef(name.encode(), function, _METHOD_FLAGS, None)
     free = partial(support.release, table)
-    owner = Lifetime(partial(_end, free, definition, keep, fail))
+    owner = Lifetime(partial(_end, free, definition, keep, fail, host))
     new = ctypes.PYFUNCTYPE(
         ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
     )(("PyCFunction_NewEx", ctypes.pythonapi))
@@ -316,15 +320,15 @@ def _end(free: Callable[[], Any], *held: object) -> None:
 
 
 class Control:
-    """The control block of one run by ctypes (``ir/plans/control``), whose hook is in Python. Who
-    calls it has let go of the GIL, or not: ctypes takes it where it is not held."""
+    """The control block of one run by ctypes (``ir/plans/control``), whose functions are in Python.
+    ctypes takes the GIL for them where it is not held."""
 
-    def __init__(self) -> None:
-        self._block = (ctypes.c_int64 * (SIZE // 8))()
-        self._hook = _HOOK(self._look)
+    def __init__(self, steps: HostSteps | None) -> None:
+        self._block, self._steps = (ctypes.c_int64 * (SIZE // 8))(), steps
         self._problem: BaseException | None = None
-        hook = ctypes.cast(self._hook, ctypes.c_void_p).value or 0
-        self._block[OFFSETS["hook"] // 8] = hook
+        self._held = _HOOK(self._look), _HOST(self._host)
+        for name, held in zip(("hook", "host"), self._held, strict=True):
+            self._block[OFFSETS[name] // 8] = ctypes.cast(held, ctypes.c_void_p).value or 0
         self.address = ctypes.addressof(self._block)
 
     def _look(self, block: int) -> int:
@@ -334,11 +338,20 @@ class Control:
             self._problem = problem
         return self._problem is not None
 
+    def _host(self, number: int, context: int, block: int) -> None:
+        assert self._steps is not None
+        try:
+            self._steps(number, context)
+        except BaseException as problem:
+            self._problem = problem
+        else:
+            ctypes.c_int32.from_address(block).value = 0
+
     def ended(self, status: int) -> int:
         """The status of the run, which is over. Raises what has ended it."""
         problem, self._problem = self._problem, None
-        if problem is not None:
-            raise problem
+        if status == ABORTED:  # what a handler raises in front of all of the above is lost
+            raise KeyboardInterrupt if problem is None else problem
         return status
 
 
@@ -346,8 +359,8 @@ class CtypesCall:
     """The same behaviour in Python; a call costs some microseconds."""
 
     def __init__(self, entry: Entry, lookup: Lookup, *, keep: object, fail: Fail,
-                 threads: int = 1) -> None:
-        self.entry, self.threads, self._fail = entry, threads, fail
+                 threads: int = 1, host: HostSteps | None = None) -> None:
+        self.entry, self.threads, self._fail, self._host = entry, threads, fail, host
         self.refusing = False  # see NativeCall
         self._places = entry.places
         self._keep = keep
@@ -402,7 +415,7 @@ class CtypesCall:
         size = self.entry.arena
         if size is None:
             size = self._arena_bytes(symbols)
-        control = Control()
+        control = Control(self._host)
         if not size:
             status = int(self._program(pointers, symbols, None, self.threads, control.address))
             return control.ended(status)

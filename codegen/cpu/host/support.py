@@ -34,8 +34,9 @@ ROW = ("kind", "dtype", "twin", "rank", "item")  # then the dims, see `dim_word`
 KINDS: Mapping[str, int] = MappingProxyType({
     "array": 0, "float": 1, "int": 2, "bool": 3, "complex": 4})
 SINGLE, RELEASE_GIL = 1, 2  # the header's flags
-SLOTS = ("weft_entry", "threads", "spare", "raise")  # of a program, before its dtypes: "raise" is
-# called with the status of a run that has failed
+# Of a program, before its dtypes: "raise" is called with the number of a check that has failed,
+# "host" with that of a host step and its context.
+SLOTS = ("weft_entry", "threads", "spare", "raise", "host")
 _DENSE = 0x1 | 0x100  # NumPy's array flags: in C order, aligned
 
 LAYOUT: Mapping[str, int] = MappingProxyType({
@@ -78,6 +79,7 @@ def emit_support() -> Emitted:
         _new_array(table),
         _run(table),
         _look(table),
+        _host(table),
         _release(table),
         _undo(table),
         _drop(table),
@@ -168,7 +170,7 @@ def _entry(table: ImportTable) -> FunctionText:
     f.place("ended")  # what ends it is raised already
     f.do(f"call void @weft_drop(ptr {results}, i64 {made})")
     f.ret("ptr null")
-    f.place("raise")  # the runtime knows what: a check, or what a function of the host has raised
+    f.place("raise")  # the error of a check
     f.do(f"call void @weft_drop(ptr {results}, i64 {made})")
     number = table.call(f, "ptr", "PyLong_FromLong", ("i64", f(f"sext i32 {status} to i64")))
     told = f(f"load ptr, ptr {_slot(f, 'raise')}")
@@ -439,7 +441,9 @@ def _call_program(f: FunctionText, table: ImportTable, arena: str) -> str:
     threads = f(f"load i64, ptr {_slot(f, 'threads')}")
     program, before = _header(f, "program", "ptr"), f.block
     control = f.alloca("i64", SIZE // 8, 8)
-    f.do(f"store ptr @weft_look, ptr {field(f, 'hook', control)}, align 8")
+    steps = f(f"load ptr, ptr {_slot(f, 'host')}")
+    for name, value in (("hook", "@weft_look"), ("host", "@weft_host"), ("steps", steps)):
+        f.do(f"store ptr {value}, ptr {field(f, name, control)}, align 8")
     release = _flag(f, RELEASE_GIL)
     f.branch(release, "unlock", "run")
     f.place("unlock")
@@ -489,6 +493,35 @@ def _look(table: ImportTable) -> FunctionText:
     f.ret(f"i32 {over}")
     f.place("go")
     f.ret("i32 0")
+    return f
+
+
+def _host(table: ImportTable) -> FunctionText:
+    """Run a host step: Python calls ``steps(number, address of its context)``. What that raises is
+    the thread's error from then on, as it would be in a function of CPython's own."""
+    f = _function("void", "weft_host", "i64 number", "ptr context", "ptr control")
+    state = f(f"load ptr, ptr {field(f, 'state')}, align 8")
+    released = f(f"icmp ne ptr {state}, null")
+    args = f.alloca("ptr", 2, 8)
+    with f.when(released):
+        table.call(f, "void", "PyEval_RestoreThread", ("ptr", state))
+    made = [table.call(f, "ptr", "PyLong_FromLong", ("i64", "%number")),
+            table.call(f, "ptr", "PyLong_FromVoidPtr", ("ptr", "%context"))]
+    for at, each in enumerate(made):
+        f.do(f"store ptr {each}, ptr {element(f, 'ptr', args, at)}, align 8")
+    both = (f(f"icmp ne ptr {each}, null") for each in made)
+    with f.when(f(f"and i1 {', '.join(both)}")):
+        steps = f(f"load ptr, ptr {field(f, 'steps')}, align 8")
+        done = table.call(f, "ptr", "PyObject_Vectorcall", ("ptr", steps), ("ptr", args),
+                          ("i64", "2"), ("ptr", "null"))
+        with f.when(f(f"icmp ne ptr {done}, null")):
+            table.call(f, "void", "Py_DecRef", ("ptr", done))
+            f.do("store i32 0, ptr %control, align 4")
+    for each in made:
+        table.call(f, "void", "Py_DecRef", ("ptr", each))  # which takes null, too
+    with f.when(released):
+        table.call(f, "ptr", "PyEval_SaveThread")
+    f.ret()
     return f
 
 

@@ -136,7 +136,9 @@ class ColumnLoops:
         ``carry`` has accumulators for each of them, and of what has no order once."""
         ordered, free = by_order(loop)
         own = len(ordered) * len(rows)
-        with self.f.carried_loop(*steps, [(held.type, held.ref) for held in carry]) as rounds:
+        most = ordered[0].order.chunk if ordered and ordered[0].order else 0
+        with self.f.carried_loop(*steps, [(held.type, held.ref) for held in carry],
+                                 most or None) as rounds:
             values = renamed(carry, rounds.values)
             others = {stmt.name: value for stmt, value in zip(free, values[own:], strict=True)}
             for at, row in enumerate(rows):
@@ -225,7 +227,7 @@ class ColumnLoops:
 
         def chunk(first: str, end: str, carry: Values) -> tuple[Values, Values]:
             pairs = [(held.type, held.ref) for held in carry]
-            with self.f.carried_loop("0", used, ahead, pairs) as turn:
+            with self.f.carried_loop("0", used, ahead, pairs, lanes) as turn:
                 rows = [self.f(f"add i64 {first}, {lane}") for lane in (
                     self._mirrored(self.f(f"or i64 {turn.index}, {at}"), bits)
                     for at in range(ahead))]
@@ -281,7 +283,7 @@ class ColumnLoops:
         counters = [PairwiseSum(self.stmts, stmt, self._width_of(scope, stmt), lanes // some)
                     for stmt in ordered]
         pairs = [(held.type, held.ref) for held in carry]
-        with self.f.carried_loop("0", used, some, pairs) as turn:
+        with self.f.carried_loop("0", used, some, pairs, lanes) as turn:
             start = self._mirrored(turn.index, bits)
 
             def row(at: int) -> str:
@@ -365,10 +367,11 @@ class ColumnLoops:
             for sums in lanes:
                 sums.clear()
             pairs = [(held.type, held.ref) for held in carry]
-            with self.f.carried_loop(first, end, length, pairs) as strip:
+            most = ordered[0].order.chunk if ordered[0].order else 0
+            with self.f.carried_loop(first, end, length, pairs, most or None) as strip:
                 until = self.stmts.least(self.f(f"add i64 {strip.index}, {length}"), end)
                 pairs = [(h.type, ref) for h, ref in zip(carry, strip.values, strict=True)]
-                with self.f.carried_loop("0", lanes[0].used, 1, pairs) as lane:
+                with self.f.carried_loop("0", lanes[0].used, 1, pairs, count) as lane:
                     start = [*(sums.slots.load(lane.index) for sums in lanes),
                              *renamed(carry, lane.values)]
                     steps = self.f(f"add i64 {strip.index}, {lane.index}"), until, count

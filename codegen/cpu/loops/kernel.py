@@ -112,12 +112,12 @@ def _rows(
         stmts.turned = turn(f, stage, vectors, scope, stmts.pointers, stmts.target)
     with ExitStack() as loops:
         for axis in around:
-            start, stop = "0", emit_dim(f, axis.extent, scope.axes)
+            start, stop, most = "0", emit_dim(f, axis.extent, scope.axes), None
             if axis.kind == "par":
-                start = scope.axes[axis.name]
+                start, most = scope.axes[axis.name], axis.block
                 stop = f.call("i64", "llvm.smin.i64", ("i64", f(
                     f"add i64 {start}, {axis.block}")), ("i64", stop))
-            inner.axes[axis.name] = loops.enter_context(f.loop(start, stop))
+            inner.axes[axis.name] = loops.enter_context(f.loop(start, stop, most=most))
         if vectors:
             inner.axes.setdefault(vectors.axis, "0")
         _pieces(f, replace(part, splits=stage.splits), vectors, stmts, inner)
@@ -214,7 +214,7 @@ class _KernelEmitter:
         count = self.f(f"sub i64 {stop}, {start}")
         full = self.f(f"add i64 {start}, {self.f(f'and i64 {count}, {-self.width}')}")
         if alone is None or alone >= 2 * width:
-            with self.f.loop(start, full, width) as at:
+            with self.f.loop(start, full, width, max(1, axis.block // width)) as at:
                 yield at, width, None
         elif alone >= width:
             yield start, width, None
@@ -223,7 +223,7 @@ class _KernelEmitter:
                 with self._tail(full, stop) as mask:
                     yield full, width, mask
                 return
-            with self.f.loop(full, stop, REST) as at:
+            with self.f.loop(full, stop, REST, most=width // REST) as at:
                 left = self.f(f"sub i64 {stop}, {at}")
                 yield at, REST, self.stmts.prefix_mask(left, REST)
 
@@ -298,7 +298,10 @@ class _KernelEmitter:
         names = [stmt.name for stmt in sums]
         own = {stmt.name for stmt in loop.stmts}
         pairs = [(held.type, held.ref) for held in carry]
-        with self.f.carried_loop(*steps, self.width, pairs) as walk:
+        orders = [stmt.order for stmt in sums if isinstance(stmt, Reduce) and stmt.order]
+        most = 1 if masked else max(1, orders[0].chunk // self.width) if (
+            orders and orders[0].chunk) else None
+        with self.f.carried_loop(*steps, self.width, pairs, most) as walk:
             mask = None
             if masked:
                 left = self.f(f"sub i64 {steps[1]}, {walk.index}")

@@ -65,7 +65,7 @@ class PairwiseSum:
         """Take value ``number``."""
         waiting = self.f.call("i64", "llvm.cttz.i64", ("i64", self.f(f"xor i64 {number}, -1")),
                               ("i1", "false"))
-        with self.f.carried_loop("0", waiting, 1, [(value.type, value.ref)]) as loop:
+        with self.f.carried_loop("0", waiting, 1, [(value.type, value.ref)], MAX_LEVELS) as loop:
             carried = LlvmValue(loop.values[0], value.dtype, value.width)
             held = self.slots.load(loop.index)
             loop.next = [self.stmts.combine(self.stmt, held, carried).ref]
@@ -76,7 +76,7 @@ class PairwiseSum:
         none = self.slots.initial()
         zeros = self.f.call("i64", "llvm.ctlz.i64", ("i64", count), ("i1", "false"))
         with self.f.carried_loop("0", self.f(f"sub i64 64, {zeros}"), 1,
-                                 [(none.type, none.ref)]) as loop:
+                                 [(none.type, none.ref)], MAX_LEVELS) as loop:
             so_far = LlvmValue(loop.values[0], none.dtype, none.width)
             more = self.stmts.combine(self.stmt, self.slots.load(loop.index), so_far)
             waits = self.f(f"trunc i64 {self.f(f'lshr i64 {count}, {loop.index}')} to i1")
@@ -98,7 +98,7 @@ class LaneSums:
         self.slots = Slots(stmts, stmt, width, self.lanes)
 
     def clear(self) -> None:
-        with self.f.loop("0", self.used) as lane:
+        with self.f.loop("0", self.used, most=self.lanes) as lane:
             self.slots.store(lane, self.slots.initial())
 
     def add(self, position: str, term: LlvmValue) -> None:
@@ -108,9 +108,9 @@ class LaneSums:
 
     def total(self) -> LlvmValue:
         """The lanes halved until one is left."""
-        with self.f.loop("0", self.bits) as level:
+        with self.f.loop("0", self.bits, most=self.lanes.bit_length()) as level:
             half = self.f(f"lshr i64 {self.used}, {self.f(f'add i64 {level}, 1')}")
-            with self.f.loop("0", half) as lane:
+            with self.f.loop("0", half, most=self.lanes) as lane:
                 other = self.slots.load(self.f(f"add i64 {lane}, {half}"))
                 self.slots.store(lane, self.stmts.combine(
                     self.stmt, self.slots.load(lane), other))

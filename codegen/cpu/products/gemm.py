@@ -112,12 +112,14 @@ class _Block(Vectors):
             self.k0 = self.mul(k_block, plan.kb)
             self.depth = self.least(plan.kb, self.sub(self.K, self.k0)) if plan.cut else self.K
             self.packing = Packing(f, plan, self.k0, self.depth)
-            self.pack_lhs()
-            if plan.rhs == "lines":
-                last = None if self.even_columns else self.mul(self.sub(self.n_tiles, 1), plan.nr)
-                self.packing.lines(self.rhs, self.areas[1], self.n0, self.columns, plan.rhs_line,
-                                   last, plan.nr)
-            with span(f, self.n_tiles) as j:
+            with f.unasked():  # what a block is made of
+                self.pack_lhs()
+                if plan.rhs == "lines":
+                    last = None if self.even_columns else self.mul(self.sub(self.n_tiles, 1),
+                                                                   plan.nr)
+                    self.packing.lines(self.rhs, self.areas[1], self.n0, self.columns,
+                                       plan.rhs_line, last, plan.nr)
+            with span(f, self.n_tiles) as j, f.unasked():
                 self.pack_rhs(self.add(self.n0, self.mul(j, plan.nr)))
                 with span(f, self.m_tiles) as i:
                     self.tile(i, j, k_block, k_blocks)
@@ -235,8 +237,7 @@ class _Block(Vectors):
     def steps(self, a: _Side, b: _Side, values: list[str]) -> list[str]:
         f, plan = self.f, self.plan
         carry = [(self.vector, value) for value in values]
-        most = plan.kb if plan.cut else None
-        with f.carried_loop("0", str(self.depth), 1, carry, most) as loop:
+        with f.carried_loop("0", str(self.depth), 1, carry) as loop:
             row = self.at(b.pointer, self.mul(loop.index, b.k))
             column = self.at(a.pointer, self.mul(loop.index, a.k))
             right = [self.load(self.at(row, v * plan.lanes), b.mask if v == plan.nv - 1 else None)

@@ -20,8 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ....ir.plans.control import ABORTED, noted
-from ....ir.plans.plan import HOST_FAILED
-from ..host.poll import begin_control
+from ..host.poll import begin_control, field
 from ..host.support import element
 from ..text import FunctionText
 from .table import STATUS, THREADS, Kind, Row, StepTable, Word
@@ -32,16 +31,15 @@ POLLED = 64    # rows, none of which takes long without asking itself, until the
 
 
 def step_globals(table: StepTable) -> list[str]:
-    """The constants, where a loop reads them, and the place for the address of the host."""
-    host = [f"{table.host} = global ptr null"] if table.host else []
+    """The constants, where a loop reads them."""
     if _is_short(table):
-        return host
-    name = table.plan.name
+        return []
+    name, clocks = table.plan.name, list[str]()
     words = ", ".join(f"i64 {word}" for word in table.words)
     if table.times >= 0:
         numbers = ", ".join(f"i64 {row.clock}" for row in table.rows)
-        host.append(f"@{name}_clocks = internal constant [{len(table.rows)} x i64] [{numbers}]")
-    return [*host, f"@{name}_steps = internal constant [{len(table.rows)} x {Row.TYPE}] "
+        clocks.append(f"@{name}_clocks = internal constant [{len(table.rows)} x i64] [{numbers}]")
+    return [*clocks, f"@{name}_steps = internal constant [{len(table.rows)} x {Row.TYPE}] "
             f"[{', '.join(map(str, table.rows))}]",
             f"@{name}_slots = internal constant [{len(table.words)} x i64] [{words}]"]
 
@@ -62,7 +60,7 @@ def run_steps(
     f.do(f"store i64 %threads, ptr {element(f, 'i64', registers, THREADS)}, align 8")
     times = "" if table.times < 0 else f(
         f"load ptr, ptr {element(f, 'ptr', '%args', table.times)}, align 8")
-    run = _Run(f, registers, context, scratch, left, pool, table.parallel, table.host,
+    run = _Run(f, registers, context, scratch, left, pool, table.parallel,
                table.plan.name, times)
     if _is_short(table):
         _written_out(f, table, run)
@@ -128,7 +126,7 @@ def _looped(f: FunctionText, table: StepTable, run: _Run) -> None:
     following = f(f"add i64 {at}, 1")
     f.do(f"store i64 {following}, ptr {here}, align 8")
     labels = {each: f.fresh(each.name.lower()) for each in Kind
-              if each is not Kind.HOST or table.host}
+              if each is not Kind.HOST or table.hosts}
     cases = " ".join(f"i64 {int(each)}, label %{label}" for each, label in labels.items())
     f.do(f"switch i64 {kind}, label %{done} [ {cases} ]")
 
@@ -145,7 +143,7 @@ def _looped(f: FunctionText, table: StepTable, run: _Run) -> None:
     case(Kind.COPY, lambda: run.copy(tasks, clock))
     case(Kind.CONTROL, control)
     case(Kind.JUMP, lambda: f.do(f"store i64 {tasks}, ptr {here}, align 8"))
-    if table.host:
+    if table.hosts:
         case(Kind.HOST, lambda: run.call_host(tasks, clock))
     f.place(done)
 
@@ -161,7 +159,6 @@ class _Run:
     left: str        # where it stands how many rows run until it is asked if the run is over
     pool: str        # the prefix of its functions
     parallel: bool   # whether any row goes to the workers
-    host: str
     name: str        # of the program
     times: str = ""  # where the times of rows go, if anywhere
 
@@ -215,7 +212,7 @@ class _Run:
         f.branch(f(f"icmp slt i64 {rows}, 0"), ask, on)
         f.place(ask)
         f.do(f"store i64 {POLLED}, ptr {self.left}, align 8")
-        f.branch(f.call("i1", f"{self.pool}_poll", ("ptr", "%control")), over, on)
+        f.branch(f.call_poll(f"@{self.pool}_poll(ptr %control)"), over, on)
         f.place(over)
         f.ret(f"i32 {ABORTED}")
         f.place(on)
@@ -231,13 +228,13 @@ class _Run:
                    ("i64", size), ("i1", "false"))
 
     def call_host(self, number: str, clock: str) -> None:
-        """Have the runtime call a function of the host, and return if it has raised. That it has
+        """Have the caller call a function of the host, and return if that has raised. That it has
         not, it must say: who interrupts Python before it can say anything has raised, too."""
         f = self.f
-        call = f(f"load ptr, ptr {self.host}, align 8")
-        f.do(f"store i32 {HOST_FAILED}, ptr %control, align 4")
+        call = f(f"load ptr, ptr {field(f, 'host')}, align 8")
+        f.do(f"store i32 {ABORTED}, ptr %control, align 4")
         with self.timed(clock):
-            f.do(f"call void {call}(i64 {number}, ptr {self.context})")
+            f.do(f"call void {call}(i64 {number}, ptr {self.context}, ptr %control)")
         status = f("load i32, ptr %control, align 4")
         failed, fine = f.fresh("failed"), f.fresh("fine")
         f.branch(f(f"icmp ne i32 {status}, 0"), failed, fine)

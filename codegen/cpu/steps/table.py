@@ -148,10 +148,9 @@ class StepTable:
         self._steps(plan.steps, ())
 
     @property
-    def host(self) -> str:
-        """The global that says where the runtime is, which calls functions of the host; empty if
-        there are none."""
-        return f"@{self.plan.name}_host" if self._hosts else ""
+    def hosts(self) -> bool:
+        """Whether any step calls a function of the host."""
+        return bool(self._hosts)
 
     # -- registers and words --------------------------------------------------------------------
 
@@ -247,11 +246,9 @@ class StepTable:
         return names.index(self.plan.times) if self.plan.times else -1
 
     def _host(self, step: Host, around: Sequence[_Around]) -> None:
-        """Windows, then the sizes that the runtime cannot know (``plan.host_sizes``), and where it
-        says that all went well."""
+        """Windows, then the sizes that the runtime cannot know (``plan.host_sizes``)."""
         words = [self._window(window, around) for window in (*step.inputs, *step.outputs)]
         words += [self._word(Word.VALUE, self.size(dim)) for dim in host_sizes(step, self.types)]
-        words.append(self._word(Word.VALUE, STATUS))
         self._add(Row(Kind.HOST, tasks=self._hosts[id(step)], clock=self._clock(step)), words)
 
     def _context(self, launch: Launch, around: Sequence[_Around]) -> list[int]:
