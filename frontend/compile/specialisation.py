@@ -93,8 +93,8 @@ def stages_of(
     captured = {capture.param: capture.array for capture in traced.captures}
     positions = {entry.param: at for at, entry in enumerate(
         entry for entry in traced.leaves if entry.param is not None)}
-    kinds = {entry.param: _NUMBERS[entry.type.dtype.name] for entry in traced.leaves
-             if entry.kind == "number"}
+    kinds = {entry.param: _NUMBERS[entry.type.dtype.name] if entry.kind == "number" else entry.kind
+             for entry in traced.leaves}
     params = traced.graph.params
     sources: list[Source] = [captured[param] if param in captured else positions[param]
                              for param in params]

@@ -58,7 +58,8 @@ class EndError(BaseException):
 
 @dataclass(frozen=True)
 class Leaf:
-    """One leaf of the arguments: ``kind`` is array, number (a Python one) or variable."""
+    """One leaf of the arguments: ``kind`` is array, scalar (NumPy's), number (Python's) or
+    variable."""
 
     name: str  # as the user would write it: x, params['w']
     kind: str

@@ -40,13 +40,14 @@ Lookup = Callable[[str], int]
 """The address of a symbol of the program's code; KeyError where there is none."""
 
 _NUMPY_SLOTS = {  # positions in NumPy's table of C functions
+    "PyArray_CopyInto": 50,
     "PyArray_Return": 76,
     "PyArray_NewFromDescr": 94,
     "PyDataMem_SetHandler": 304,
 }
 _FIELDS = frozenset({  # offsets that we know how to check
     "object.type", "array.data", "array.nd", "array.dims", "array.descr", "array.flags",
-    "descr.byteorder", "descr.num", "complex.value",
+    "descr.scalar", "descr.byteorder", "descr.num", "complex.value", "scalar.value",
 })
 _LIBC = frozenset({"aligned_alloc", "free", "madvise", "memcpy", "memmove", "memset"})
 _OBJECTS: Mapping[str, object] = MappingProxyType({
@@ -123,7 +124,13 @@ def layout_holds(facts: frozenset[tuple[str, int]]) -> bool:
         return False
     number = complex(0.1, -7.0)
     parts = ctypes.string_at(id(number) + offset["complex.value"], 16)
-    return parts == np.complex128(number).tobytes()
+    return parts == np.complex128(number).tobytes() and all(
+        _value_holds(np.ones((), dtype.numpy)[()], offset["scalar.value"])
+        for dtype in DTYPES.values())
+
+
+def _value_holds(scalar: Any, offset: int) -> bool:
+    return ctypes.string_at(id(scalar) + offset, scalar.nbytes) == scalar.tobytes()
 
 
 def _fields_hold(array: Array, offset: Mapping[str, int]) -> bool:
@@ -137,6 +144,7 @@ def _fields_hold(array: Array, offset: Mapping[str, int]) -> bool:
         and _word(at + offset["array.flags"], 4) == array.flags.num
         and order == array.dtype.byteorder
         and _word(descr + offset["descr.num"], 4) == array.dtype.num
+        and _word(descr + offset["descr.scalar"]) == id(array.dtype.type)
     )
     if not plain or array.ndim == 0:
         return plain
@@ -384,14 +392,16 @@ class CtypesCall:
 
 def _held(wanted: Input, value: Any) -> Any:
     """What holds the data of an argument, or None for a miss; dims are checked later."""
+    numpy = DTYPES[wanted.dtype].numpy
+    if wanted.kind == "scalar":
+        return np.asarray(value) if type(value) is numpy.type else None
     if wanted.kind != "array":
         fits = type(value) is SCALARS[wanted.kind][0] and (
             wanted.kind != "int" or value in _INT64)
         return _SLOTS[wanted.kind](value) if fits else None
-    if type(value) is not np.ndarray or value.dtype != DTYPES[wanted.dtype].numpy:
+    if type(value) is not np.ndarray or value.dtype != numpy or value.ndim != len(wanted.shape):
         return None
-    dense = value.flags.c_contiguous and value.flags.aligned
-    return value if dense and value.ndim == len(wanted.shape) else None
+    return np.require(value, requirements=("C", "A"))
 
 
 def _sizes(shape: Iterable[Dim], bound: Mapping[str, int]) -> tuple[int, ...]:
