@@ -348,7 +348,7 @@ class CtypesCall:
         entry = self.entry
         if len(args) != len(entry.inputs):
             return None
-        held = list(map(_held, entry.inputs, args))
+        held = list(map(held_for, entry.inputs, args))
         if any(item is None for item in held):
             return None
         dims = [args[at].shape[axis] for at, axis in self._places]
@@ -371,7 +371,7 @@ class CtypesCall:
         self._spare.clear()
 
     def _run(self, held: Sequence[Any], dims: Sequence[int]) -> int:
-        pointers = (ctypes.c_void_p * len(held))(*map(_address, held))
+        pointers = (ctypes.c_void_p * len(held))(*map(address_of, held))
         symbols = (ctypes.c_int64 * len(dims))(*dims)
         size = self.entry.arena
         if size is None:
@@ -390,7 +390,7 @@ class CtypesCall:
         return status
 
 
-def _held(wanted: Input, value: Any) -> Any:
+def held_for(wanted: Input, value: Any) -> Any:
     """What holds the data of an argument, or None for a miss; dims are checked later."""
     numpy = DTYPES[wanted.dtype].numpy
     if wanted.kind == "scalar":
@@ -401,12 +401,28 @@ def _held(wanted: Input, value: Any) -> Any:
         return _SLOTS[wanted.kind](value) if fits else None
     if type(value) is not np.ndarray or value.dtype != numpy or value.ndim != len(wanted.shape):
         return None
-    return np.require(value, requirements=("C", "A"))
+    flags = value.flags
+    return value if flags.c_contiguous and flags.aligned else value.copy()
 
 
 def _sizes(shape: Iterable[Dim], bound: Mapping[str, int]) -> tuple[int, ...]:
     return tuple([evaluate(dim, bound) for dim in shape])
 
 
-def _address(held: Any) -> int:
-    return int(held.ctypes.data) if isinstance(held, np.ndarray) else ctypes.addressof(held)
+class _ArrayHead(ctypes.Structure):
+    """The first fields of NumPy's arrays."""
+
+    _fields_ = (("object", ctypes.c_char * object.__basicsize__), ("data", ctypes.c_void_p))
+
+
+# To ask ``array.ctypes`` makes several objects each time.
+_HEADS_HOLD = native_calls_enabled() and all(
+    _ArrayHead.from_address(id(sample)).data == sample.ctypes.data for sample in _samples())
+
+
+def address_of(held: Any) -> int:
+    """Where the data of an argument lies that ``held_for`` has given, or of a result."""
+    if not isinstance(held, np.ndarray):
+        return ctypes.addressof(held)
+    found = _ArrayHead.from_address(id(held)).data if _HEADS_HOLD else held.ctypes.data
+    return int(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -113,3 +114,64 @@ def test_strided_arrays_of_steps_with_variables() -> None:
         assert add(x, np.float32(2)) == 2
     np.testing.assert_array_equal(total.numpy(), 6 * x)
     assert "_retry" not in python_functions(lambda: add(x, np.float32(2)))
+
+
+@pytest.fixture
+def loaded(tmp_path: Path) -> Callable[..., Any]:
+    def make(function: Callable[..., Any], *specs: Any) -> Any:
+        weft.export(function, *specs, path=tmp_path / "m")
+        return weft.load(tmp_path / "m")
+
+    return make
+
+
+def test_loaded_functions_look_at_their_arguments_once(loaded: Callable[..., Any]) -> None:
+    m = loaded(lambda x, k: x * k, "f64[n,4]", 2.0)
+    for rows in (3, 3, 5, 3, 0):
+        for x in (np.ones((rows, 4)), np.ones((4, rows)).T, np.ones((rows, 8))[:, ::2]):
+            np.testing.assert_array_equal(m(x, 2.5), x * 2.5)
+    x, strided = np.ones((3, 4)), np.ones((4, 3)).T
+    m(x, 2.0)
+    for given in ((x, 2.0), (strided, 2.0)):
+        names = python_functions(lambda given=given: m(*given))
+        assert not {"flatten", "fit", "fit_all", "collect", "user_loc"}.intersection(names)
+        assert len(names) <= 18
+    with pytest.raises(weft.Error, match="W303"):
+        m(np.ones((3, 5)), 2.0)
+    with pytest.raises(weft.Error, match="W303"):
+        m(np.ones((3, 4), np.float32), 2.0)
+    with pytest.raises(weft.Error, match="W303"):
+        m(np.ones(4), 2.0)
+    np.testing.assert_array_equal(m(x, np.float64(2)), 2 * x)
+    np.testing.assert_array_equal(m(x.tolist(), 2), 2 * x)
+    np.testing.assert_array_equal(m(x.astype(">f8"), 2.0), 2 * x)
+    np.testing.assert_array_equal(m(k=3.0, x=x), 3 * x)
+
+
+def test_loaded_functions_take_scalars_and_arrays_without_dims(loaded: Callable[..., Any]) -> None:
+    m = loaded(lambda x, k: {"y": x * k, "n": 3}, "f32[2]", np.float32(2))
+    x = np.ones(2, np.float32)
+    for k in (np.float32(3), np.array(3, np.float32)):
+        for _ in range(2):
+            got = m(x, k)
+            assert got["n"] == 3 and got["y"].dtype == np.float32
+            np.testing.assert_array_equal(got["y"], 3 * x)
+        assert "fit_all" not in python_functions(lambda k=k: m(x, k))
+    with pytest.raises(weft.Error, match="W303"):
+        m(x, np.float64(3))
+
+
+def test_loaded_functions_with_variables_take_the_short_way_too(
+    loaded: Callable[..., Any],
+) -> None:
+    total = weft.Variable(np.zeros(3), name="total")
+
+    def add(x: Any) -> Any:
+        total.assign_add(x)
+        return total * 1.0
+
+    m = loaded(add, "f64[3]")
+    m(X[:3])
+    assert "fit_all" not in python_functions(lambda: m(X[::2]))
+    np.testing.assert_array_equal(m(X[:3]), [0, 4, 8])
+    np.testing.assert_array_equal(m.variables["total"], [0, 4, 8])
