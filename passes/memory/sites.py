@@ -15,6 +15,7 @@ comes to its memory in one of three ways, the first that is possible:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -211,7 +212,7 @@ class Sharing:
             list(zip(nexts[:call.carried], homes, strict=True))) if value not in params}
         if call.test is not None:
             self._calls(call.test, {})
-        self._calls(call.body, first)
+        self._calls(call.body, self._with_bases(call.body, first))
         self._stack(call, results[call.carried:])
         self._carry(graph, call, homes, start)
         for value, home in zip(results[:call.carried], homes, strict=True):
@@ -219,6 +220,20 @@ class Sharing:
             for site in (home, home.next):
                 if site is not None:
                     site.last = max(site.last, home.last, end)
+
+    def _with_bases(self, body: Body, carries: Mapping[Value, Site]) -> dict[Value, Site]:
+        """``carries`` with the values on the way there: those that one update after the other is
+        made of, which all have the memory of the first."""
+        of = functools.partial(self.lives.of, body.graph)
+        bases = {of(result): of(base) for call in body.calls for each in (
+                 call.calls if isinstance(call, GroupCall) else (call,))
+                 if isinstance(each, KernelCall) for result, base in each.updates}
+        found = dict(carries)
+        for value, site in carries.items():
+            while (base := bases.get(value)) is not None and base not in body.graph.params:
+                found.setdefault(base, site)
+                value = base
+        return found
 
     def _stack(self, call: LoopCall, results: Sequence[Value]) -> None:
         """Rows of the other results: each is written where it belongs, or copied there."""
