@@ -102,6 +102,12 @@ class Program:
         # Closed-over arrays come after the arguments.
         return lambda *args: call(*args, *held)
 
+    def holding(self, arrays: Sequence[Array]) -> Program:
+        """The same program with other closed-over arrays, of the same types."""
+        other = copy(self)
+        other.held = tuple(arrays)
+        return other
+
     def within(self, watch: Watch) -> Program:
         """The same program for one step that raises DeadlineError (W413), and commits nothing,
         if it is not done by then. Native code is not interrupted: time is looked at where it ends.

@@ -98,8 +98,8 @@ class Chains:
 
     def last_use(self, body: Body, param: Value) -> int:
         """The moment at which a body last reads a parameter: its end for what it gives."""
-        last = self.lives.spans[body.calls[-1]][1] + 1 if any(
-            self._names(param, value) for value in body.graph.results) else -1
+        given = any(self._names(param, value) for value in body.graph.results)
+        last = self.lives.spans[body.calls[-1]][1] + 1 if given and body.calls else -1
         return max([last, *(self._moment(body.graph, call, param) for call in body.calls)])
 
     def _moment(self, graph: Graph, call: Call, param: Value) -> int:
