@@ -18,7 +18,7 @@ import struct
 import threading
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,10 @@ import numpy as np
 
 from ..ir.diagnose import error
 from ..ir.indices.walk import evaluate
+from ..ir.plans.entry import Input
 from ..ir.plans.plan import CheckSite, Relation, Slot
 from ..ir.types import Loc, parse_dim, parse_type
+from .entry.native import address_of, held_for
 from .lifetime import Lifetime
 from .profile.recording import active, span
 from .program import check_failed, check_sizes, fit_all
@@ -142,6 +144,16 @@ def _is_whole(file: Path) -> bool:
     return all(start + length <= size for start, length in parts)
 
 
+@dataclass(frozen=True)
+class _Sizes:
+    """What a step of some sizes needs: the shapes of its arrays, and the bytes of its arena."""
+
+    dims: Any  # in C
+    inputs: tuple[tuple[int, ...], ...]  # of numbers empty
+    outputs: tuple[tuple[int, ...], ...]
+    arena: int
+
+
 class Loaded:
     """A loaded artifact; ``threads`` may be set at any time. Calls may run side by side, but
     those of an artifact with variables take turns.
@@ -157,6 +169,10 @@ class Loaded:
             [Slot(item["name"], parse_type(item["type"]), item.get("variable", ""))
              for item in manifest[side]] for side in ("inputs", "outputs"))
         self._kinds: list[str] = [item["kind"] for item in manifest["inputs"]]
+        self._wanted = [Input(kind, slot.type.dtype.name, slot.type.shape)
+                        for kind, slot in zip(self._kinds, self._inputs, strict=True)]
+        self._pointers = ctypes.c_void_p * (len(self._inputs) + len(self._outputs))
+        self._dtypes = [slot.type.dtype.numpy for slot in self._outputs]
         self._numbers = [item["kind"] == "number" for item in manifest["outputs"]]
         self._symbols: list[str] = manifest["symbols"]
         self._args = [structure_of(text) for text in manifest["args"]]
@@ -173,7 +189,8 @@ class Loaded:
         self._stateful = any(slot.var for slot in self._outputs)
         self._lock = threading.Lock()
         self._spare: list[Array] = []  # at most one arena that no call uses
-        self._last: tuple[tuple[int, ...], list[list[int]], int] | None = None
+        self._last: _Sizes | None = None  # the next call mostly has the same
+        self._flat = not self._keywords and all(each.kind is None for each in self._args)
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{slot.name}: {slot.type}" for slot in self._inputs if not slot.var)
@@ -203,13 +220,16 @@ class Loaded:
         the error of a run-time check that fails.
         """
         leaves: list[Any] = []
-        for structure, value, path in self._arrange(list(args), named):
-            collect(structure, value, path, leaves)
-        results = self._call(leaves)
-        return unflatten(self._results, [
-            array.item() if number else array if array.ndim else array[()]
-            for array, slot, number in zip(results, self._outputs, self._numbers, strict=True)
-            if not slot.var])
+        if self._flat and not named and len(args) == len(self._args):
+            leaves.extend(args)
+        else:
+            for structure, value, path in self._arrange(list(args), named):
+                collect(structure, value, path, leaves)
+        results = [array.item() if number else array if array.ndim else array[()]
+                   for array, slot, number in zip(
+                       self._call(leaves), self._outputs, self._numbers, strict=True)
+                   if not slot.var]
+        return results[0] if self._results.kind is None else unflatten(self._results, results)
 
     def run(self, names: str | Sequence[str] | None, feeds: Mapping[str, Any]) -> Any:
         """Outputs by name (None: all), from inputs by name; one name gives one array.
@@ -261,25 +281,52 @@ class Loaded:
 
     def _step(self, leaves: Sequence[Any]) -> list[Array]:
         """One run: results in order, those for variables too, which are committed."""
-        with self._lock if self._stateful else nullcontext():
-            source = iter(leaves)
-            slots = self._inputs
-            values = [self._state[slot.var] if slot.var else next(source) for slot in slots]
-            fitted, bound = fit_all(slots, self._kinds, values)
-            args = [np.asarray(value, slot.type.dtype.numpy)
-                    for slot, value in zip(slots, fitted, strict=True)]
-            dims = tuple([bound[name] for name in self._symbols])
-            last = self._last
-            if last is None or last[0] != dims:  # the next call mostly has the same sizes
-                self._ask_sizes(bound)
-                last = self._last = dims, self._shapes(bound), self._arena(*dims)
-            results = [np.empty(shape, slot.type.dtype.numpy)
-                       for shape, slot in zip(last[1], self._outputs, strict=True)]
-            self._execute([*args, *results], dims, last[2])
+        if not self._stateful:
+            return self._run_on(leaves)
+        with self._lock:
+            results = self._run_on(leaves)
             for slot, array in zip(self._outputs, results, strict=True):
                 if slot.var:
                     self._state[slot.var] = array
             return results
+
+    def _run_on(self, leaves: Sequence[Any]) -> list[Array]:
+        values = leaves
+        if self._state:
+            source = iter(leaves)
+            values = [self._state[slot.var] if slot.var else next(source) for slot in self._inputs]
+        sizes = self._last
+        held = None if sizes is None else self._held(values, sizes)
+        if sizes is None or held is None:
+            sizes, held = self._fitted(values)
+        results = [np.empty(*each) for each in zip(sizes.outputs, self._dtypes, strict=True)]
+        self._execute([*held, *results], sizes)
+        return results
+
+    def _held(self, values: Sequence[Any], sizes: _Sizes) -> list[Any] | None:
+        """What holds the data of arguments, if they are just right for steps of these sizes."""
+        held: list[Any] = []
+        for wanted, shape, value in zip(self._wanted, sizes.inputs, values, strict=True):
+            if wanted.kind == "array" and isinstance(value, np.generic):
+                value = np.asarray(value)
+            one = held_for(wanted, value)
+            if one is None or (shape and value.shape != shape):
+                return None
+            held.append(one)
+        return held
+
+    def _fitted(self, values: Sequence[Any]) -> tuple[_Sizes, list[Any]]:
+        """The sizes of arguments, and the arguments in the form that the program wants. Raises
+        what is wrong with them."""
+        slots = self._inputs
+        fitted, bound = fit_all(slots, self._kinds, values)
+        held = [np.asarray(value, slot.type.dtype.numpy)
+                for slot, value in zip(slots, fitted, strict=True)]
+        self._ask_sizes(bound)
+        dims = [bound[name] for name in self._symbols]
+        self._last = _Sizes((ctypes.c_int64 * len(dims))(*dims), tuple([x.shape for x in held]),
+                            self._shapes(bound), self._arena(*dims))
+        return self._last, held
 
     def _ask_sizes(self, bound: Mapping[str, int]) -> None:
         """Raise the error of a requirement of sizes that does not hold, before memory is had."""
@@ -291,13 +338,13 @@ class Loaded:
         site = self._manifest["checks"][number - 1]
         return CheckSite(site["code"], site["message"], tuple(Loc(*loc) for loc in site["locs"]))
 
-    def _shapes(self, bound: Mapping[str, int]) -> list[list[int]]:
-        return [[evaluate(dim, bound) for dim in slot.type.shape] for slot in self._outputs]
+    def _shapes(self, bound: Mapping[str, int]) -> tuple[tuple[int, ...], ...]:
+        return tuple([tuple([evaluate(dim, bound) for dim in slot.type.shape])
+                      for slot in self._outputs])
 
-    def _execute(self, arrays: Sequence[Array], dims: Sequence[int], size: int) -> None:
-        pointers = (ctypes.c_void_p * len(arrays))(*[array.ctypes.data for array in arrays])
-        sizes = (ctypes.c_int64 * len(dims))(*dims)
-        arena = None
+    def _execute(self, held: Sequence[Any], sizes: _Sizes) -> None:
+        pointers = self._pointers(*map(address_of, held))
+        arena, size = None, sizes.arena
         if size:
             try:
                 arena = self._spare.pop()
@@ -305,8 +352,9 @@ class Loaded:
                 arena = np.empty(size, np.uint8)
             if arena.size < size:
                 arena = np.empty(size, np.uint8)
-        status = self._run(*([] if self._handle is None else [self._handle]), pointers, sizes,
-                           None if arena is None else ctypes.c_void_p(arena.ctypes.data),
+        status = self._run(*([] if self._handle is None else [self._handle]), pointers,
+                           sizes.dims,
+                           None if arena is None else ctypes.c_void_p(address_of(arena)),
                            ctypes.c_int32(self.threads))
         if arena is not None:
             self._spare[:] = [arena]

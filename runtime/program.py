@@ -102,6 +102,12 @@ class Program:
         # Closed-over arrays come after the arguments.
         return lambda *args: call(*args, *held)
 
+    def holding(self, arrays: Sequence[Array]) -> Program:
+        """The same program with other closed-over arrays, of the same types."""
+        other = copy(self)
+        other.held = tuple(arrays)
+        return other
+
     def within(self, watch: Watch) -> Program:
         """The same program for one step that raises DeadlineError (W413), and commits nothing,
         if it is not done by then. Native code looks at the time as it runs."""
@@ -337,12 +343,12 @@ def fit_all(
 
 
 def fit(slot: Slot, kind: str, value: Any, bound: Mapping[str, int]) -> Any:
-    """``value`` as a dense array (or Python scalar) of the slot's type, where symbols are bound.
+    """``value`` as a dense array (or scalar) of the slot's type, where symbols are bound.
 
     Raises W303 or W105 if it has another dtype or shape; nothing is converted silently but
     memory order, byte order and NumPy scalars.
     """
-    if kind != "array":
+    if kind in SCALARS:
         return SCALARS[kind][0](value)
     array = np.asarray(value)
     wanted = slot.type
@@ -362,5 +368,7 @@ def fit(slot: Slot, kind: str, value: Any, bound: Mapping[str, int]) -> Any:
                         f"'{slot.name}' must be {wanted}{known}, its axis {axis} has {size}",
                         hint="dims with one symbol have one size" if known else
                              "give it that shape; a dim named by a symbol may have any size")
+    if kind == "scalar":
+        return array.astype(numpy)[()]
     dense = np.require(array, numpy, ("C", "A"))
     return dense if type(dense) is np.ndarray else np.array(dense, copy=True, subok=False)

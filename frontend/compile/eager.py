@@ -1,10 +1,12 @@
 """Functions of Weft on plain arrays, outside of any trace: they run at once.
 
-``run_eagerly`` is the one way in. It evaluates the traced graph with the reference interpreter.
+``run_eagerly`` is the one way in. It evaluates the traced graph with the reference interpreter;
+graphs are kept for functions that are written anew at each call (see ``recent``).
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,9 +16,11 @@ from ...ir.graph import effects_of, writes
 from ...ir.interp.graph import run_graph
 from ...runtime.profile.recording import span
 from ...runtime.state import Writer, commit, cut
+from .. import tree
 from ..rewriting.retrace import trace_as_written
 from ..tracing.signature import Signature
 from ..tracing.trace import Traced
+from .recent import Arrays, may_stay, recent
 
 
 def run_eagerly(
@@ -24,8 +28,19 @@ def run_eagerly(
 ) -> Any:
     """``function(*args, **kwargs)``, which records into a trace, computed now."""
     signature = Signature(function)
-    traced = trace_as_written(function, args, kwargs, signature=signature, lasting=False)
-    return interpret(traced, signature.flatten(args, kwargs or {})[0])
+    leaves, structure = signature.flatten(args, kwargs or {})
+    return interpret(recent(
+        "trace", function, leaves, structure,
+        lambda: trace_as_written(function, args, kwargs, signature=signature, lasting=False),
+        _without, lambda traced, _: traced), leaves)
+
+
+def _without(traced: Traced, _: Arrays) -> Traced | None:
+    """A trace that keeps none of the arrays that it has closed over alive: equal ones will do, as
+    they are looked at before each call."""
+    copies = tuple(each._replace(array=each.array.copy()) for each in traced.captures)
+    return (dataclasses.replace(traced, captures=copies, in_tree=tree.LEAF)
+            if may_stay(traced) else None)
 
 
 def interpret(traced: Traced, leaves: Sequence[Any]) -> Any:

@@ -44,7 +44,16 @@ from .bound import Bound, is_argument
 from .flow import make_step
 from .pipeline import BUILDING, STEPS, Options
 from .progress import Hook, compiling, taken
-from .specialisation import ANOTHER_STATIC, Specialisation, difference, stages_of, verified
+from .recent import recent
+from .specialisation import (
+    ANOTHER_STATIC,
+    Specialisation,
+    difference,
+    stages_of,
+    verified,
+    with_arrays,
+    without_arrays,
+)
 from .stages import Lowered
 from .stateful import Changing, changes_its_object, of_object
 from .ways import miss
@@ -87,6 +96,7 @@ class Function(Generic[P, R]):
         self.py_func = function
         self.options, self._signature = options, signature.of_calls()
         self._on_recompile, self._disable, self._progress = on_recompile, disable, progress
+        self.shares = False  # programs with others of the same code, see ``recent``
         self.fixed: Mapping[str, str] = {}  # arguments that became static, and why
         self._room = FIRST  # items, of lists of which nobody knows how long they become
         self._warned: Warned | None = set() if options.on_unsupported == "host" else None
@@ -352,19 +362,25 @@ class Function(Generic[P, R]):
                 raise error("W405", f"{self.__name__} would be compiled again: {change}",
                             locs=user_loc(),
                             hint="make the dim dynamic, or allow it with on_recompile='warn'")
-            with paused_collector(), self._compiling():
-                with taken("trace", self.__name__):
-                    traced = self._traced(signature, args, kwargs, room, nothing)
-                stages, sources = stages_of(traced, self.options)
-                program = make_step(stages, sources, traced.variables)
-            spent = 1e3 * (time.perf_counter() - start)
-            longer = found is not None and 0 < found.traced.room < traced.room
+
+            def make() -> Specialisation:
+                with paused_collector(), self._compiling():
+                    with taken("trace", self.__name__):
+                        traced = self._traced(signature, args, kwargs, room, nothing)
+                    stages, sources = stages_of(traced, self.options)
+                    program = make_step(stages, sources, traced.variables)
+                rivals = signature.rivals(signature.bind(args, kwargs)[0])
+                return Specialisation(traced, stages, program, tuple(names), types,
+                                      1e3 * (time.perf_counter() - start), rivals)
+
+            made = make() if not self.shares or self._made else recent(
+                f"program {room} {nothing}", self.py_func, leaves, structure, make, without_arrays,
+                functools.partial(with_arrays, self.py_func))
+            longer = found is not None and 0 < found.traced.room < made.traced.room
             if self._made and self._on_recompile == "warn" and not longer and not (
                     change == ANOTHER_STATIC and self._is_choice(structure)):
-                self._warn(change, spent, "see weft.compile(dynamic=...)" if old is None else
-                           "pass the array as an argument")
-            rivals = signature.rivals(signature.bind(args, kwargs)[0])
-            made = Specialisation(traced, stages, program, tuple(names), types, spent, rivals)
+                self._warn(change, made.milliseconds, "pass the array as an argument" if old else
+                           "see weft.compile(dynamic=...)")
             self._made[key] = made
             if found is not None:
                 self._forget(found)

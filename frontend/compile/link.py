@@ -10,7 +10,7 @@ from ...codegen.gpu.source import emit_triton
 from ...ir.plans.plan import Plan
 from ...passes.transform.dependence import EVERYTHING
 from ...runtime.device.program import DeviceProgram
-from ...runtime.entry.native import CtypesCall, NativeCall, Support, native_call
+from ...runtime.entry.native import Array, CtypesCall, NativeCall, Support, native_call
 from ...runtime.profile.recording import follow_profiles
 from ...runtime.profile.timed import Form, Timing
 from ...runtime.program import Program, Source, failing
@@ -19,7 +19,7 @@ from ...runtime.threads import follow_thread_limit, thread_limit
 from ..tracing.arrays.variable import Variable
 from ..tracing.context.collector import paused_collector
 from .gpu import gpu_device
-from .pipeline import BUILDING, Stages, build
+from .pipeline import BUILDING, Options, Stages, build
 from .progress import compiling
 
 
@@ -58,6 +58,17 @@ def make_program(
         follow_thread_limit(program)
     follow_profiles(program)
     return program
+
+
+def holding(program: Program, arrays: Sequence[Array], options: Options) -> Program:
+    """A program as another one, which closes over these arrays."""
+    other = program.holding(arrays)
+    if options.threads is None:
+        other.threads = thread_limit()  # of which a program that nobody has is not told
+        follow_thread_limit(other)
+    other.profiled = False  # unless there are profiles now
+    follow_profiles(other)
+    return other
 
 
 def make_device_program(

@@ -215,7 +215,7 @@ class Stages:
 
     traced: Graph
     options: Options
-    entry_kinds: tuple[str, ...] = ()       # of each parameter: array, float, int or bool
+    entry_kinds: tuple[str, ...] = ()       # of each parameter, see `Input`
     single: bool = False                    # the entry returns its only result as it is
     scalars: bool = False                   # and results without dims as NumPy's scalars
     times: dict[str, float] = field(default_factory=dict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -19,10 +19,14 @@ from ...runtime.program import Program, Source
 from ...runtime.state import Writer
 from .. import tree
 from ..exact import immutable
+from ..tracing.guards.draws import Draws
+from ..tracing.guards.rebound import bindings
 from ..tracing.signature import is_default
 from ..tracing.trace import Traced
 from .flow import FlowStages
+from .link import holding
 from .pipeline import Options, Stages
+from .recent import Arrays, may_stay
 from .ways import avoiding, numbers, while_bound, without
 
 # What Python calls the numbers among the arguments.
@@ -77,6 +81,27 @@ class Specialisation:
         return avoiding(self.rivals, way) if self.rivals else way
 
 
+def without_arrays(made: Specialisation, arrays: Arrays) -> Specialisation | None:
+    """A specialisation with the number of the array in the place of each that it closes over; None
+    if it holds anything else of the user's."""
+    numbers = [next((at for at, array in enumerate(arrays) if array is capture.array), None)
+               for capture in made.traced.captures]
+    if None in numbers or not may_stay(made.traced) or type(made.program) is not Program:
+        return None
+    captures = tuple(each._replace(array=np.array(number)) for each, number in zip(
+        made.traced.captures, numbers, strict=True))
+    return replace(made, program=holding(made.program, [], made.stages.options),
+                   traced=replace(made.traced, captures=captures, names=()))
+
+
+def with_arrays(function: Any, kept: Specialisation, arrays: Arrays) -> Specialisation:
+    """What ``without_arrays`` has given, for a function that closes over these arrays."""
+    own = [arrays[int(capture.array)] for capture in kept.traced.captures]
+    return replace(kept, program=holding(kept.program, own, kept.stages.options),
+                   traced=kept.traced.closing_over(
+                       own, bindings(function, Draws(function).functions)))
+
+
 def _attempt_of(traced: Traced, program: Program) -> Callable[..., Any]:
     """The executor as a function, which does not hold the specialisation that keeps it."""
     def attempt(*args: Any) -> Any:
@@ -93,8 +118,8 @@ def stages_of(
     captured = {capture.param: capture.array for capture in traced.captures}
     positions = {entry.param: at for at, entry in enumerate(
         entry for entry in traced.leaves if entry.param is not None)}
-    kinds = {entry.param: _NUMBERS[entry.type.dtype.name] for entry in traced.leaves
-             if entry.kind == "number"}
+    kinds = {entry.param: _NUMBERS[entry.type.dtype.name] if entry.kind == "number" else entry.kind
+             for entry in traced.leaves}
     params = traced.graph.params
     sources: list[Source] = [captured[param] if param in captured else positions[param]
                              for param in params]

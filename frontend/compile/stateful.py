@@ -6,14 +6,15 @@
         return self.x.max()           numbers or nests of them, and sets those that changed
 
 They are set when the program is done: a step that fails leaves the object as it was. Objects that
-it holds, and weft.Variables, stay what they are.
+it holds, and weft.Variables, stay what they are. Lists to which the method only appends get the new
+items at their end; what they held before is no argument (see ``appended``).
 """
 
 from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,7 +28,8 @@ from ..tracing.boundary import leave
 from ..tracing.context.recorder import ACTIVE
 from ..tracing.signature import leaf_type
 from ..tracing.values.tracer import Tracer
-from .bound import Bound, F
+from .appended import appended_only
+from .bound import Bound, Compiling, F
 
 
 class _Same(str):
@@ -58,7 +60,8 @@ def of_object(function: Callable[..., Any], instance: Callable[[], Any]) -> Call
     and what the object holds then that is another."""
     def method(held: SimpleNamespace, /, *args: Any, **kwargs: Any) -> Any:
         owner = instance()
-        return _run(vars(owner), held, lambda: _result(owner, function(owner, *args, **kwargs)))
+        return _run(vars(owner), held, lambda: _result(owner, function(owner, *args, **kwargs)),
+                    appended_only(function, owner))
 
     functools.update_wrapper(method, function)
     return method
@@ -68,10 +71,14 @@ def _result(owner: Any, result: Any) -> Any:
     return _OWNER if result is owner else result
 
 
-def held_by(owner: Any) -> SimpleNamespace:
-    """The attributes of an object that a program can have as arguments."""
+def held_by(owner: Any, appended: Collection[str] = ()) -> SimpleNamespace:
+    """The attributes of an object that a program can have as arguments; without the items of lists
+    that are only ``appended`` to."""
+    held = vars(owner)
+    lists = {id(held[name]) for name in appended}  # which other names, that are not read, may have
     return SimpleNamespace(**_once({
-        name: value for name, value in vars(owner).items() if _is_held(value)}))
+        name: [] if name in appended else value for name, value in held.items()
+        if name in appended or (id(value) not in lists and _is_held(value))}))
 
 
 def _once(attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,27 +104,38 @@ class Changing(Bound[F]):
     @property
     def given(self) -> tuple[Any, ...]:
         """What the object holds now."""
-        return (held_by(self.__self__),)
+        return (held_by(self.__self__, self._appended),)
 
     @given.setter
     def given(self, _: Any) -> None:
         """It is asked for at each call."""
+
+    @property
+    def _appended(self) -> frozenset[str]:
+        return appended_only(_written(self.function), self.__self__)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         owner = self.__self__
         try:
             ctx = ACTIVE.get()
             if ctx is not None:  # a part of what is traced, for which the object stays as it is
-                function = getattr(self.function.py_func, "__wrapped__")  # noqa: B009  of any
-                return ctx.as_written(function)(owner, *args, **kwargs)
-            result, new = self.function(*self.given, *args, **kwargs)
+                return ctx.as_written(_written(self.function))(owner, *args, **kwargs)
+            appended = self._appended
+            result, new = self.function(held_by(owner, appended), *args, **kwargs)
         except BaseException as problem:
             leave(problem)
             raise
+        for name in appended:
+            vars(owner)[name].extend(vars(new).pop(name, ()))
         vars(owner).update({
             name: value for name, value in vars(new).items() if not isinstance(value, _Same)})
         vars(owner).update(_resolved(vars(new), vars(owner)))
         return owner if result is _OWNER else result
+
+
+def _written(function: Compiling) -> Any:
+    """The method as the user wrote it."""
+    return getattr(function.py_func, "__wrapped__")  # noqa: B009  of any
 
 
 def _is_held(value: Any) -> bool:
@@ -128,7 +146,10 @@ def _is_held(value: Any) -> bool:
         return False
 
 
-def _run(attributes: dict[str, Any], held: SimpleNamespace, call: Callable[[], Any]) -> Any:
+def _run(
+    attributes: dict[str, Any], held: SimpleNamespace, call: Callable[[], Any],
+    appended: Collection[str],
+) -> Any:
     """What a method gives, and what it has changed; the object itself is as before."""
     before = dict(attributes)
     given = {name: tree.map(_own, value) for name, value in vars(held).items()}
@@ -144,7 +165,8 @@ def _run(attributes: dict[str, Any], held: SimpleNamespace, call: Callable[[], A
     new = {name: value for name, value in after.items() if (
         _marks(value) != known[name] if name in known else
         name not in before or value is not before[name])}
-    objects = {name: value for name, value in new.items() if not _is_result(value)}
+    objects = {name: value for name, value in new.items()
+               if name not in appended and not _is_result(value)}
     attributes.update(objects)  # which are made once, as all that is no array
     told = _once({**after, **objects})
     return result, SimpleNamespace(**{name: told[name] for name in new if name not in objects})

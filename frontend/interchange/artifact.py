@@ -6,12 +6,20 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ...ir.diagnose import error
+from ...ir.plans.entry import SCALARS
+from ...ir.types import DTYPES
 from ...runtime import artifact as loader
 from .. import tree
 from ..tracing.boundary import boundary
 from ..tracing.context.active import context_for
+from ..tracing.context.recorder import ACTIVE
 from ..tracing.source import user_loc
+
+_PLAIN = frozenset((np.ndarray, *(kind for kind, _ in SCALARS.values()),
+                    *(dtype.numpy.type for dtype in DTYPES.values())))  # of no trace
 
 
 class Artifact(loader.Loaded):
@@ -23,7 +31,8 @@ class Artifact(loader.Loaded):
 
         Raises TracerError (W201) while a function is traced.
         """
-        self._check((args, named))
+        if named or ACTIVE.get() is not None or not _PLAIN.issuperset(map(type, args)):
+            self._check((args, named))
         return super().__call__(*args, **named)
 
     @boundary

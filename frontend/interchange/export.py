@@ -37,6 +37,7 @@ from ...ir.graph import Graph, all_nodes, apart
 from ...ir.indices.index import symbols_of
 from ...ir.ops.op import host_name
 from ...ir.ops.table import OPS
+from ...ir.plans.entry import SCALARS
 from ...ir.plans.plan import Launch, Plan, all_steps, host_steps
 from ...ir.text.printer import print_plan
 from ...runtime.artifact import FORMAT, sealed
@@ -308,7 +309,7 @@ def _ports(job: ExportJob, artifact: Artifact) -> dict[str, list[dict[str, Any]]
     for at, (source, slot) in enumerate(zip(artifact.sources, plan.params, strict=True)):
         if source.argument:
             inputs.append({"name": labels[0][at], "c": source.argument, "type": str(slot.type),
-                           "kind": kinds[at]})
+                           "kind": kinds[at] if kinds[at] in SCALARS else "array"})
             if source.offset is not None:
                 inputs[-1] |= {"variable": slot.var, "offset": source.offset}
     outputs: list[dict[str, Any]] = []

@@ -324,7 +324,8 @@ def leaf_type(leaf: Any, name: str) -> tuple[str, TensorType]:
             raise error("W112", f"argument {name}: a {type(leaf).__name__} has arithmetic of its "
                                 "own", locs=user_loc(), hint="pass np.asarray(x)")
         try:
-            return "array", TensorType(as_dtype(leaf.dtype), leaf.shape)
+            return ("array" if isinstance(leaf, np.ndarray) else "scalar",
+                    TensorType(as_dtype(leaf.dtype), leaf.shape))
         except TypeError:
             pass  # an array of objects, texts or dates
         raise error("W112", f"argument {name}: an array of dtype {leaf.dtype} cannot be traced",

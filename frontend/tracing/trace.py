@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, ClassVar, Protocol
@@ -58,7 +59,8 @@ class EndError(BaseException):
 
 @dataclass(frozen=True)
 class Leaf:
-    """One leaf of the arguments: ``kind`` is array, number (a Python one) or variable."""
+    """One leaf of the arguments: ``kind`` is array, scalar (NumPy's), number (Python's) or
+    variable."""
 
     name: str  # as the user would write it: x, params['w']
     kind: str
@@ -93,6 +95,15 @@ class Traced:
         """The variables and arrays that a function had when this graph was traced of it; the graph
         alone, ``f.trace(x).graph``, can so be run."""
         return Traced._bound.get(graph, ({}, ()))
+
+    def closing_over(self, arrays: Sequence[Any], names: Sequence[Binding]) -> Traced:
+        """The same with other closed-over arrays and their names. Of these the bare graph, which
+        both share, is not to know: it would keep them alive."""
+        other = copy(self)
+        object.__setattr__(other, "captures", tuple(each._replace(array=array) for each, array in
+                                                    zip(self.captures, arrays, strict=True)))
+        object.__setattr__(other, "names", tuple(names))
+        return other
 
     def as_text(self) -> str:
         """The graph in text."""

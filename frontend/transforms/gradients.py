@@ -13,6 +13,12 @@ from . import reverse as transforms
 from .bodies import check_function
 
 
+def _compiled(function: Callable[..., Any]) -> Function[..., Any]:
+    made: Function[..., Any] = compile(on_recompile="silent")(function)
+    made.shares = True  # as ``grad(f)(w)`` is often written where it is called
+    return made
+
+
 @boundary
 def grad(
     function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
@@ -21,8 +27,12 @@ def grad(
 
     In traced code its nodes join the graph; called on arrays it is one native program. The
     gradient has the nest structure of the argument; with ``has_aux`` the function returns
-    ``(value, aux)`` and the result is ``(gradient, aux)``. Keep the returned function: each one
-    has its own compiled programs. State stops gradients: what a ``weft.Variable`` reads as is a
+    ``(value, aux)`` and the result is ``(gradient, aux)``. It may be written where it is called,
+    ``grad(loss)(w)`` in a loop: the program is found again by the code of the function and of
+    those that it calls, and by the values of the names in it: numbers, texts, arrays and nests of
+    them. Give it what changes from call to call as an argument. A function that reads anything
+    else, such as an object's attributes, is compiled for each returned function; keep that then.
+    State stops gradients: what a ``weft.Variable`` reads as is a
     constant, also where the function has assigned it before.
 
     Raises W114 when called unless the value is one floating-point number.
@@ -32,7 +42,7 @@ def grad(
     array([0., 2., 4.])
     """
     check_function(function, "grad: what is differentiated")
-    return compile(on_recompile="silent")(transforms.grad(function, argnums, has_aux))
+    return _compiled(transforms.grad(function, argnums, has_aux))
 
 
 @boundary
@@ -46,7 +56,7 @@ def value_and_grad(
     (np.float64(5.0), array([0., 2., 4.]))
     """
     check_function(function, "value_and_grad: what is differentiated")
-    return compile(on_recompile="silent")(transforms.value_and_grad(function, argnums, has_aux))
+    return _compiled(transforms.value_and_grad(function, argnums, has_aux))
 
 
 @boundary
@@ -73,4 +83,4 @@ def vmap(
     array([3., 7.])
     """
     check_function(function, "vmap: what is mapped")
-    return compile(on_recompile="silent")(batch.vmap(function, in_axes, out_axes))
+    return _compiled(batch.vmap(function, in_axes, out_axes))

@@ -30,8 +30,8 @@ _SMALL_STEPS, _SMALL_SIZE = 2, 4096  # of programs that end before another threa
 
 @dataclass(frozen=True)
 class Input:
-    """An argument: "array" of ``dtype`` and ``shape``, or a Python "float", "int", "bool" or
-    "complex".
+    """An argument: "array" of ``dtype`` and ``shape``, a "scalar" of NumPy's of that ``dtype``, or
+    a Python "float", "int", "bool" or "complex".
 
     Each dim is a number or just a symbol.
     """
@@ -72,8 +72,10 @@ class Entry:
         if self.single and len(self.outputs) != 1:
             raise ValueError(f"{self.name}: single, but there are {len(self.outputs)} results")
         for item in self.inputs:
-            if item.kind != "array" and SCALARS[item.kind][1] != item.dtype:
+            if item.kind in SCALARS and SCALARS[item.kind][1] != item.dtype:
                 raise ValueError(f"{self.name}: no {item.kind} argument is passed as {item.dtype}")
+            if item.kind != "array" and item.shape:
+                raise ValueError(f"{self.name}: a {item.kind} argument has no dims")
         ranks = [len(item.shape) for item in self.inputs]
         ranks += [len(item.shape) for item in self.outputs]
         if any(rank > MAX_RANK for rank in ranks):

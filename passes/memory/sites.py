@@ -1,7 +1,8 @@
 """Which values share one memory: a *site* is a chain of values that hand it on.
 
     in place     y = tanh(x) where x dies: each element is read and written at one place
-    an update    the result of a scatter takes over the memory of its base
+    an update    the result of a scatter takes over the memory of its base; so does that of a
+                 branch, if all of its ways end in updates of one value (see ``chains``)
     carried      what a loop carries, from its first value to the value after the loop
 
 A site that ends in what its body must deliver *is* the memory of that: a slot of the caller, a row
@@ -18,12 +19,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ...ir.diagnose import error
 from ...ir.graph import Graph, Value
 from ...ir.indices.index import Dim, symbol, symbols_of
 from ...ir.kernels.access import may_share
 from ...ir.kernels.kernel import Contract, Kernel, Reduce, Store
 from ...ir.plans.calls import Body, BranchCall, Call, GroupCall, HostCall, LoopCall
 from ...ir.plans.plan import KernelCall
+from .chains import Chains
 from .lives import Lives
 
 
@@ -74,7 +77,7 @@ class Sharing:
     """Finds the site of every value, and the copies that remain, in one walk over the calls."""
 
     def __init__(self, lives: Lives) -> None:
-        self.lives = lives
+        self.lives, self._chains = lives, Chains(lives)
         self.site: dict[Value, Site] = {}
         self.sites: list[Site] = []
         self.bases: dict[KernelCall, list[tuple[Value, Value]]] = {}  # (result, base) to copy
@@ -166,9 +169,11 @@ class Sharing:
     def _may_take(
         self, call: Call, value: Value, old: Value, carries: Mapping[Value, Site]
     ) -> bool:
-        """True if ``value`` may live where ``old`` was: memory of its size that is free now."""
+        """True if ``value`` may live where ``old`` was: memory of its size that is free now, or
+        when a branch ends."""
         lives, site = self.lives, self.site.get(old)
-        if site is None or not site.free or lives.last[old] != lives.spans[call][0] or (
+        moment = lives.spans[call][isinstance(call, BranchCall)]
+        if site is None or not site.free or lives.last[old] != moment or (
                 old.dtype != value.dtype or old.type.size != value.type.size):
             return False
         if old.type.shape != value.type.shape and not lives.rows.isdisjoint((value, *site.values)):
@@ -211,7 +216,7 @@ class Sharing:
             list(zip(nexts[:call.carried], homes, strict=True))) if value not in params}
         if call.test is not None:
             self._calls(call.test, {})
-        self._calls(call.body, first)
+        self._calls(call.body, self._with_bases(call.body, first))
         self._stack(call, results[call.carried:])
         self._carry(graph, call, homes, start)
         for value, home in zip(results[:call.carried], homes, strict=True):
@@ -219,6 +224,14 @@ class Sharing:
             for site in (home, home.next):
                 if site is not None:
                     site.last = max(site.last, home.last, end)
+
+    def _with_bases(self, body: Body, carries: Mapping[Value, Site]) -> dict[Value, Site]:
+        """``carries`` with the values on the way there, which all have the memory of the first."""
+        found = dict(carries)
+        for value, site in carries.items():
+            for base in self._chains.way_to(body, value):
+                found.setdefault(base, site)
+        return found
 
     def _stack(self, call: LoopCall, results: Sequence[Value]) -> None:
         """Rows of the other results: each is written where it belongs, or copied there."""
@@ -261,14 +274,29 @@ class Sharing:
     def _branch(self, graph: Graph, call: BranchCall, carries: Mapping[Value, Site]) -> None:
         lives = self.lives
         results = [lives.of(graph, name) for name in call.results]
-        for value in results:
-            self._new(graph, call, value, carries)
+        homes: dict[int, tuple[int, Site]] = {}  # of results that take over that of an input
+        for at, place in self._chains.taken_over(graph, call).items():
+            old = lives.of(graph, call.inputs[place])
+            if old.type == results[at].type and self._may_take(call, results[at], old, carries):
+                homes[at] = place, self.site[old]
+        for at, value in enumerate(results):
+            if at not in homes:
+                self._new(graph, call, value, carries)
         for body in call.bodies:
+            for place, home in homes.values():
+                param = body.graph.params[place]
+                lives.last[param] = self._chains.last_use(body, param)
+                self._join(home, param)
             self._calls(body, {})
-            for value, result in zip(body.graph.results, results, strict=True):
+            for at, (value, result) in enumerate(zip(body.graph.results, results, strict=True)):
                 target = Target(result)
-                if not self._settle(value, body.graph, target):
+                if at in homes:
+                    if self.site.get(lives.owner(value)) is not homes[at][1]:
+                        raise error("W601", f"{value.name} is not in the memory of {result.name}")
+                elif not self._settle(value, body.graph, target):
                     self.finals.setdefault(body.graph, []).append((value, target))
+        for at, (_, home) in homes.items():
+            self._join(home, results[at])
 
 
 def _overwritten(call: KernelCall, value: str, rules: Mapping[str, frozenset[str]]) -> list[str]:

@@ -184,8 +184,10 @@ class DeviceProgram(Program):
 
 def _is_right(slot: Slot, kind: str, arg: Any) -> bool:
     """Whether an argument needs no conversion; sizes that have names are looked at later."""
-    if kind != "array":
+    if kind in SCALARS:
         return type(arg) is SCALARS[kind][0]
+    if kind == "scalar":
+        return type(arg) is slot.type.dtype.numpy.type
     return (type(arg) is np.ndarray and arg.dtype == slot.type.dtype.numpy
             and arg.ndim == slot.type.rank
             and all(dim == size for dim, size in zip(slot.type.shape, arg.shape, strict=True)

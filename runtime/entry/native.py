@@ -45,13 +45,14 @@ Fail = Callable[[int], NoReturn]
 """Raises what a status stands for."""
 
 _NUMPY_SLOTS = {  # positions in NumPy's table of C functions
+    "PyArray_CopyInto": 50,
     "PyArray_Return": 76,
     "PyArray_NewFromDescr": 94,
     "PyDataMem_SetHandler": 304,
 }
 _FIELDS = frozenset({  # offsets that we know how to check
     "object.type", "array.data", "array.nd", "array.dims", "array.descr", "array.flags",
-    "descr.byteorder", "descr.num", "complex.value",
+    "descr.scalar", "descr.byteorder", "descr.num", "complex.value", "scalar.value",
 })
 _LIBC = frozenset({"aligned_alloc", "free", "madvise", "memcpy", "memmove", "memset"})
 _OBJECTS: Mapping[str, object] = MappingProxyType({
@@ -130,7 +131,13 @@ def layout_holds(facts: frozenset[tuple[str, int]]) -> bool:
         return False
     number = complex(0.1, -7.0)
     parts = ctypes.string_at(id(number) + offset["complex.value"], 16)
-    return parts == np.complex128(number).tobytes()
+    return parts == np.complex128(number).tobytes() and all(
+        _value_holds(np.ones((), dtype.numpy)[()], offset["scalar.value"])
+        for dtype in DTYPES.values())
+
+
+def _value_holds(scalar: Any, offset: int) -> bool:
+    return ctypes.string_at(id(scalar) + offset, scalar.nbytes) == scalar.tobytes()
 
 
 def _fields_hold(array: Array, offset: Mapping[str, int]) -> bool:
@@ -144,6 +151,7 @@ def _fields_hold(array: Array, offset: Mapping[str, int]) -> bool:
         and _word(at + offset["array.flags"], 4) == array.flags.num
         and order == array.dtype.byteorder
         and _word(descr + offset["descr.num"], 4) == array.dtype.num
+        and _word(descr + offset["descr.scalar"]) == id(array.dtype.type)
     )
     if not plain or array.ndim == 0:
         return plain
@@ -387,7 +395,7 @@ class CtypesCall:
         entry = self.entry
         if len(args) != len(entry.inputs):
             return None
-        held = list(map(_held, entry.inputs, args))
+        held = list(map(held_for, entry.inputs, args))
         if any(item is None for item in held):
             return None
         dims = [args[at].shape[axis] for at, axis in self._places]
@@ -410,7 +418,7 @@ class CtypesCall:
         self._spare.clear()
 
     def _run(self, held: Sequence[Any], dims: Sequence[int]) -> int:
-        pointers = (ctypes.c_void_p * len(held))(*map(_address, held))
+        pointers = (ctypes.c_void_p * len(held))(*map(address_of, held))
         symbols = (ctypes.c_int64 * len(dims))(*dims)
         size = self.entry.arena
         if size is None:
@@ -431,21 +439,39 @@ class CtypesCall:
         return control.ended(status)
 
 
-def _held(wanted: Input, value: Any) -> Any:
+def held_for(wanted: Input, value: Any) -> Any:
     """What holds the data of an argument, or None for a miss; dims are checked later."""
+    numpy = DTYPES[wanted.dtype].numpy
+    if wanted.kind == "scalar":
+        return np.asarray(value) if type(value) is numpy.type else None
     if wanted.kind != "array":
         fits = type(value) is SCALARS[wanted.kind][0] and (
             wanted.kind != "int" or value in _INT64)
         return _SLOTS[wanted.kind](value) if fits else None
-    if type(value) is not np.ndarray or value.dtype != DTYPES[wanted.dtype].numpy:
+    if type(value) is not np.ndarray or value.dtype != numpy or value.ndim != len(wanted.shape):
         return None
-    dense = value.flags.c_contiguous and value.flags.aligned
-    return value if dense and value.ndim == len(wanted.shape) else None
+    flags = value.flags
+    return value if flags.c_contiguous and flags.aligned else value.copy()
 
 
 def _sizes(shape: Iterable[Dim], bound: Mapping[str, int]) -> tuple[int, ...]:
     return tuple([evaluate(dim, bound) for dim in shape])
 
 
-def _address(held: Any) -> int:
-    return int(held.ctypes.data) if isinstance(held, np.ndarray) else ctypes.addressof(held)
+class _ArrayHead(ctypes.Structure):
+    """The first fields of NumPy's arrays."""
+
+    _fields_ = (("object", ctypes.c_char * object.__basicsize__), ("data", ctypes.c_void_p))
+
+
+# To ask ``array.ctypes`` makes several objects each time.
+_HEADS_HOLD = native_calls_enabled() and all(
+    _ArrayHead.from_address(id(sample)).data == sample.ctypes.data for sample in _samples())
+
+
+def address_of(held: Any) -> int:
+    """Where the data of an argument lies that ``held_for`` has given, or of a result."""
+    if not isinstance(held, np.ndarray):
+        return ctypes.addressof(held)
+    found = _ArrayHead.from_address(id(held)).data if _HEADS_HOLD else held.ctypes.data
+    return int(found)

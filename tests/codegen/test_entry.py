@@ -78,9 +78,6 @@ MISSES = {
     "other dim": (np.zeros((4, 9), np.float32),),
     "rank too small": (X[0],),
     "rank too large": (X[None],),
-    "transposed": (np.zeros((8, 4), np.float32).T,),
-    "strided": (np.zeros((4, 16), np.float32)[:, ::2],),
-    "unaligned": (unaligned((4, 8)),),
     "subclass": (np.ma.masked_array(X),),
     "NumPy scalar": (np.float32(1),),
     "list": ([[0.0] * 8] * 4,),
@@ -95,6 +92,90 @@ def test_unexpected_arguments_are_not_implemented(make: Make, args: tuple[Any, .
     call = make(entry([array("b", 8)], [out("b", 8)], single=True), NOTHING).call
     assert call(*args) is NotImplemented
     assert call(X).shape == (4, 8)
+
+
+def copying(at: int, count: int, item: int, dims: bool = True) -> str:
+    """A program that copies argument ``at`` of ``count``; its size is ``item`` bytes by the first
+    dim."""
+    return f"""
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+define i32 @f{HEAD} {{
+  %from.slot = getelementptr ptr, ptr %args, i64 {at}
+  %from = load ptr, ptr %from.slot
+  %to.slot = getelementptr ptr, ptr %args, i64 {count}
+  %to = load ptr, ptr %to.slot
+  %n = {"load i64, ptr %dims" if dims else "add i64 0, 1"}
+  %size = mul i64 %n, {item}
+  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %size, i1 false)
+  ret i32 0
+}}"""
+
+
+def strided_arrays() -> dict[str, Array]:
+    shape = (4, 8)
+    values = np.arange(32, dtype=np.float32).reshape(shape)
+    odd = unaligned(shape)
+    odd[:] = values
+    return {
+        "transposed": values.T.copy().T,
+        "strided": np.repeat(values, 2, axis=1)[:, ::2],
+        "backwards": values[::-1, ::-1].copy()[::-1, ::-1],
+        "inside": np.pad(values, 3)[3:-3, 3:-3],
+        "broadcast": np.broadcast_to(values[1], shape),
+        "unaligned": odd,
+        "frozen": np.asfortranarray(values),
+    }
+
+
+@pytest.mark.parametrize("case", strided_arrays())
+def test_arrays_that_are_not_contiguous_are_read_by_their_strides(make: Make, case: str) -> None:
+    x = strided_arrays()[case]
+    x.flags.writeable = case != "frozen" and x.flags.writeable
+    before, references = x.copy(), sys.getrefcount(x)
+    call = make(entry([array("n", 8)], [out("n", 8)], single=True), copying(0, 1, 32)).call
+    y = call(x)
+    np.testing.assert_array_equal(y, before)
+    np.testing.assert_array_equal(x, before)
+    assert y.flags.c_contiguous and not np.shares_memory(x, y)
+    assert sys.getrefcount(x) == references
+
+
+def test_strided_arrays_without_elements_and_of_symbolic_sizes(make: Make) -> None:
+    call = make(entry([array("n", 8)], [out("n", 8)], single=True), copying(0, 1, 32)).call
+    assert call(np.zeros((8, 0), np.float32).T).shape == (0, 8)
+    for count in (1, 2, 5):
+        x = np.arange(8 * count, dtype=np.float32).reshape(8, count).T
+        np.testing.assert_array_equal(call(x), x)
+
+
+def test_several_strided_arrays_at_once(make: Make) -> None:
+    both = make(entry([array("n"), array("n"), array("n")], [out("n")], single=True),
+                copying(1, 3, 4)).call
+    x = np.arange(12, dtype=np.float32)
+    for first, second in ((x[::2], x[1::2]), (x[:6], x[::-2]), (x[::2], x[6:])):
+        np.testing.assert_array_equal(both(first, second, x[::2]), second)
+
+
+def test_nothing_is_copied_for_a_call_that_misses(engine: Engine) -> None:
+    call = engine.native(entry([array(1024, 1024), array("n")], [out("n")], single=True),
+                         NOTHING).call
+    large = np.zeros((1024, 1024), np.float32).T
+    assert call(large, large[0]) is not NotImplemented
+    pooled = engine.support.pool_state()
+    assert call(large, "no array") is NotImplemented
+    assert engine.support.pool_state() == pooled
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_scalars_of_numpy(make: Make, name: str) -> None:
+    dtype = DTYPES[name]
+    call = make(entry([Input("scalar", name)], [out(1, dtype=name)], single=True),
+                copying(0, 1, dtype.itemsize, dims=False)).call
+    for value in (np.ones((), dtype.numpy)[()], np.zeros((), dtype.numpy)[()]):
+        assert call(value).tobytes() == value.tobytes()
+    others = [np.ones((), each.numpy)[()] for key, each in DTYPES.items() if key != name]
+    for other in (*others, np.ones((), dtype.numpy), np.ones(1, dtype.numpy), 1.0, 1, True, 1j):
+        assert call(other) is NotImplemented
 
 
 def test_keywords_are_not_implemented(make: Make) -> None:
@@ -381,6 +462,8 @@ def test_entry_spec_is_checked() -> None:
         entry([array(1)], [], single=True)
     with pytest.raises(ValueError, match="passed as f32"):
         entry([Input("float", "f32")], [])
+    with pytest.raises(ValueError, match="a scalar argument has no dims"):
+        entry([Input("scalar", "f32", (1,))], [])
     with pytest.raises(ValueError, match="differ in m"):
         Entry("f", (array("n"),), (), ("n", "m"))
     with pytest.raises(ValueError, match=r"2\*n, is no number and no symbol"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import weft
+from weft.frontend.numpy_api.order import sort as sort_module
 
 RNG = np.random.default_rng(5)
 DTYPES = ("f4", "f8", "i4", "i8", "u4", "u8")
@@ -262,3 +264,45 @@ def test_long_rows_are_sorted_in_loops_branches_and_beside_others() -> None:
     for a, b in zip(found, (want, np.sort(want[0]), np.argsort(want[1], kind="stable")),
                     strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("size", range(1, 14))
+def test_comparisons_of_columns_sort_all_rows_of_zeros_and_ones(size: int) -> None:
+    """Which is enough: D. E. Knuth, *The Art of Computer Programming*, 5.3.4, theorem Z."""
+    rows = np.array(list(itertools.product((0, 1), repeat=size)))
+    for a, b in sort_module._comparisons(size):
+        assert a < b
+        low, high = np.minimum(rows[:, a], rows[:, b]), np.maximum(rows[:, a], rows[:, b])
+        rows[:, a], rows[:, b] = low, high
+    np.testing.assert_array_equal(rows, np.sort(rows, axis=1))
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1", "i2", "u4", "i8", "u8", "bool"])
+@pytest.mark.parametrize(("shape", "axis"), [
+    ((9, 6, 7), 0), ((4, 7), 0), ((5,), None), ((25, 3), 0), ((26, 3), 0), ((3, 4), (0, 1)),
+    ((1, 5), 0), ((2, 5), 0), ((3, 24), 1), ((2, 3, 4), (0, 2))])
+def test_medians_of_integers(dtype: str, shape: tuple[int, ...], axis: Any) -> None:
+    x = np.random.default_rng(3).integers(0, 2 if dtype == "bool" else 100, shape).astype(dtype)
+    if x.dtype.itemsize == 8:  # beyond what a float64 tells apart
+        x += np.array(2**53, dtype) * (x % 3)
+    for function in (np.median, np.nanmedian):
+        for keep in (False, True):
+            got = weft.compile(lambda x: function(x, axis=axis, keepdims=keep))(x)  # noqa: B023
+            want = function(x, axis=axis, keepdims=keep)
+            assert got.dtype == want.dtype and np.shape(got) == np.shape(want)
+            np.testing.assert_array_equal(got, want)
+
+
+def windows(x: Any, size: int) -> Any:
+    h, w = x.shape[0] - size + 1, x.shape[1] - size + 1
+    return np.stack([x[i:h + i, j:w + j] for i in range(size) for j in range(size)])
+
+
+@pytest.mark.parametrize("size", [3, 5])
+def test_median_filters_of_pixels_compare_whole_rows(size: int) -> None:
+    f = weft.compile(lambda x: np.median(windows(x, size), axis=0))
+    x = np.random.default_rng(4).integers(0, 256, (20, 70)).astype(np.uint8)
+    np.testing.assert_array_equal(f(x), np.median(windows(x, size), axis=0))
+    kernels = f.lower(x).as_text("kernel")
+    assert "ranked" not in kernels and "vectorize" in kernels and f.lower(x).as_text("plan").count(
+        "launch") == 1

@@ -213,3 +213,117 @@ def test_one_array_under_two_names() -> None:
             np.testing.assert_array_equal(getattr(one, name), value, err_msg=name)
             assert [key for key in vars(one) if getattr(one, key) is getattr(one, name)] == [
                 key for key in vars(other) if getattr(other, key) is value]
+
+
+class Trained:
+    def __init__(self) -> None:
+        self.w = np.ones(3)
+        self.history: list[Any] = []
+        self.same = self.history
+        self.notes: list[Any] = ["start"]
+        self.steps = 0
+
+    def note(self, loss: Any) -> None:
+        self.history.append(loss)
+        self.notes.append(("step", self.steps))
+
+    @weft.compile(on_recompile="error")
+    def step(self, x: Any) -> Any:
+        loss = ((self.w - x) ** 2).sum()
+        assert loss < 100.0
+        self.w = self.w - 0.1 * (self.w - x)
+        self.note(loss)
+        for k in range(2):
+            self.history.append(loss * k)
+        self.steps += 1
+        return loss
+
+
+def test_lists_that_are_only_appended_to_are_no_arguments() -> None:
+    compiled, plain = Trained(), Trained()
+    history = compiled.history
+    for k in range(5):
+        x = np.full(3, float(k))
+        assert compiled.step(x) == Trained.step.py_func(plain, x)
+    assert compiled.history == plain.history == compiled.same and compiled.notes == plain.notes
+    assert compiled.history is history and len(history) == 15
+    assert [type(loss) for loss in history] == [type(loss) for loss in plain.history]
+    assert compiled.step.cache_info().specialisations == 1
+    history.clear()  # as a user may do it between steps
+    compiled.step(np.zeros(3))
+    assert len(history) == 3 and compiled.step.cache_info().specialisations == 1
+
+
+def test_a_failed_step_appends_nothing() -> None:
+    trained = Trained()
+    trained.step(np.zeros(3))
+    with pytest.raises(AssertionError):
+        trained.step(np.full(3, 50.0))
+    assert len(trained.history) == 3 and trained.notes == ["start", ("step", 0)]
+
+
+class Reading:
+    """Lists that a method appends to, and reads in one way or another."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.values: list[Any] = []
+        self.also = self.values
+        self.count = lambda: len(self.values)
+
+    @property
+    def last(self) -> Any:
+        return self.values[-1] if self.values else 0.0
+
+    def size(self) -> Any:
+        return len(self.values)
+
+    @weft.compile(on_recompile="silent")
+    def by_property(self, x: Any) -> Any:
+        self.n += 1
+        self.values.append(x)
+        return self.last
+
+    @weft.compile(on_recompile="silent")
+    def by_method(self, x: Any) -> Any:
+        self.n += 1
+        self.values.append(x)
+        return x + self.size()
+
+    @weft.compile(on_recompile="silent")
+    def by_function(self, x: Any) -> Any:
+        self.n += 1
+        self.values.append(x)
+        return x + self.count()
+
+    @weft.compile(on_recompile="silent")
+    def by_item(self, x: Any) -> Any:
+        self.n += 1
+        self.values.append(x)
+        return self.values[0]
+
+    @weft.compile(on_recompile="silent")
+    def bound(self, x: Any) -> Any:
+        self.values = [*self.values, x]
+        self.values.append(x)
+        return x
+
+    @weft.compile(on_recompile="silent")
+    def itself(self, x: Any) -> Any:
+        self.n += 1
+        self.values.append(x)
+        return x + helper_of(self)
+
+
+def helper_of(reading: Reading) -> Any:
+    return len(reading.values)
+
+
+@pytest.mark.parametrize("name", [
+    "by_property", "by_method", "by_function", "by_item", "bound", "itself"])
+def test_lists_that_are_read_too_are_arguments(name: str) -> None:
+    compiled, plain = Reading(), Reading()
+    for k in range(4):
+        got = getattr(compiled, name)(k + 1.5)
+        assert got == getattr(Reading, name).py_func(plain, k + 1.5)
+        assert compiled.values == plain.values

@@ -2,7 +2,8 @@
 
 A warm call runs no Python code: the callable is a METH_FASTCALL function that
 
-    check      exact types, dtypes, order, shapes; the symbolic dims are bound on the way
+    check      exact types, dtypes, shapes; the symbolic dims are bound on the way
+    copy       arrays that are not contiguous, once it is sure that all arguments fit
     allocate   results through the NumPy C API, large ones from the pool, and the arena
     call       i32 @f(ptr args, ptr dims, ptr arena, i64 threads, ptr control)
     return     the array, or scalar, or a tuple; ``NotImplemented`` for whatever was not expected
@@ -32,7 +33,7 @@ HEADER = ("inputs", "results", "scalars", "symbols", "dims", "flags", "arena", "
           "arena_of", "sizes_of")  # of a program's constants, eight bytes each
 ROW = ("kind", "dtype", "twin", "rank", "item")  # then the dims, see `dim_word`
 KINDS: Mapping[str, int] = MappingProxyType({
-    "array": 0, "float": 1, "int": 2, "bool": 3, "complex": 4})
+    "array": 0, "float": 1, "int": 2, "bool": 3, "complex": 4, "scalar": 5})
 SINGLE, RELEASE_GIL = 1, 2  # the header's flags
 # Of a program, before its dtypes: "raise" is called with the number of a check that has failed,
 # "host" with that of a host step and its context.
@@ -46,9 +47,11 @@ LAYOUT: Mapping[str, int] = MappingProxyType({
     "array.dims": 32,
     "array.descr": 56,
     "array.flags": 64,
+    "descr.scalar": 16,
     "descr.byteorder": 26,
     "descr.num": 28,
     "complex.value": 16,
+    "scalar.value": 16,
 })
 """Byte offsets in CPython's and NumPy's structures; the runtime checks them before any call."""
 
@@ -73,8 +76,10 @@ def emit_support() -> Emitted:
     pool = emit_pool(table)
     functions = (
         _entry(table),
+        _serve(table),
         _refuse(table),
         _arguments(table),
+        _copies(table),
         _results(),
         _new_array(table),
         _run(table),
@@ -141,7 +146,7 @@ def _guard(f: FunctionText, condition: str, other: str = "miss") -> None:
 
 
 def _entry(table: ImportTable) -> FunctionText:
-    """All of a call: check, allocate, run, return."""
+    """All of a call: check, copy what is not contiguous, serve, let go of the copies."""
     f = _function("ptr", "weft_entry", "ptr args", "i64 nargs", "ptr kwnames", "ptr constants",
                   "ptr table", linkage="")
     inputs, count = _header(f, "inputs"), _header(f, "results")
@@ -150,17 +155,46 @@ def _entry(table: ImportTable) -> FunctionText:
     pointers = f(f"alloca ptr, i64 {f(f'add i64 {inputs}, {count}')}, align 8")
     dims = f(f"alloca i64, i64 {_header(f, 'dims')}, align 8")
     slots = f("alloca i64, i64 %nargs, align 8")
-    results = f(f"alloca ptr, i64 {count}, align 8")
-    memory = f"ptr {pointers}, ptr {dims}, ptr {slots}, ptr %table"
+    strided = f.alloca("i64", align=8)
     first = element(f, "i64", "%constants", len(HEADER))
-    rows = f(f"call ptr @weft_arguments(ptr %args, i64 {inputs}, ptr {first}, {memory})")
+    rows = f(f"call ptr @weft_arguments(ptr %args, i64 {inputs}, ptr {first}, ptr {pointers}, "
+             f"ptr {dims}, ptr {slots}, ptr {strided}, ptr %table)")
     _guard(f, f(f"icmp ne ptr {rows}, null"))
-    _evaluate_sizes(f, dims)
-    data = element(f, "ptr", pointers, inputs)
-    made = f(f"call i64 @weft_results(i64 {count}, ptr {rows}, ptr {data}, ptr {dims}, "
+    serve = (f"call ptr @weft_serve(ptr %constants, ptr {rows}, ptr {pointers}, ptr {dims}, "
+             "ptr %table)")
+    wanted = f(f"load i64, ptr {strided}")
+    f.branch(f(f"icmp eq i64 {wanted}, 0"), "dense", "loose")
+    f.place("dense")
+    f.ret(f"ptr {f(serve)}")
+    f.place("loose")
+    copies = f(f"alloca ptr, i64 {wanted}, align 8")
+    made = f(f"call i64 @weft_copies(ptr %args, i64 {inputs}, ptr {first}, ptr {pointers}, "
+             f"ptr {copies}, ptr %table)")
+    f.branch(f(f"icmp eq i64 {made}, {wanted}"), "copied", "full")
+    f.place("copied")
+    result = f(serve)
+    with f.loop("0", made) as i:
+        table.call(f, "void", "Py_DecRef", ("ptr", _at(f, "ptr", copies, i)))
+    f.ret(f"ptr {result}")
+    f.place("full")
+    f.ret(f"ptr {f(f'call ptr @weft_undo(ptr {copies}, i64 {made})')}")
+    f.place("miss")
+    f.ret(f"ptr {f('call ptr @weft_undo(ptr null, i64 0)')}")
+    return f
+
+
+def _serve(table: ImportTable) -> FunctionText:
+    """The rest of a call whose arguments fit: allocate, run, return."""
+    f = _function("ptr", "weft_serve", "ptr constants", "ptr rows", "ptr pointers", "ptr dims",
+                  "ptr table")
+    inputs, count = _header(f, "inputs"), _header(f, "results")
+    results = f(f"alloca ptr, i64 {count}, align 8")
+    _evaluate_sizes(f, "%dims")
+    data = element(f, "ptr", "%pointers", inputs)
+    made = f(f"call i64 @weft_results(i64 {count}, ptr %rows, ptr {data}, ptr %dims, "
              f"ptr {results}, ptr %table)")
     _guard(f, f(f"icmp eq i64 {made}, {count}"), "undo")
-    status = f(f"call i32 @weft_run(ptr %constants, ptr {pointers}, ptr {dims}, ptr %table)")
+    status = f("call i32 @weft_run(ptr %constants, ptr %pointers, ptr %dims, ptr %table)")
     _guard(f, f(f"icmp eq i32 {status}, 0"), "failed")
     _return_results(f, table, results, count)
     f.place("failed")
@@ -231,12 +265,14 @@ def _return_results(f: FunctionText, table: ImportTable, results: str, count: st
 
 
 def _arguments(table: ImportTable) -> FunctionText:
-    """Check ``count`` arguments by their rows and note where their data lies.
+    """Check ``count`` arguments by their rows and note where their data lies: null stands for an
+    array that must be copied, and ``strided`` tells how many there are.
 
     Returns the row after theirs, or null for a miss.
     """
     f = _function("ptr", "weft_arguments", "ptr args", "i64 count", "ptr row", "ptr pointers",
-                  "ptr dims", "ptr slots", "ptr table")
+                  "ptr dims", "ptr slots", "ptr strided", "ptr table")
+    f.do("store i64 0, ptr %strided")
     with f.carried_loop("0", "%count", 1, [("ptr", "%row")]) as loop:
         (row,), value = loop.values, _at(f, "ptr", "%args", loop.index)
         slot = element(f, "i64", "%slots", loop.index)
@@ -247,7 +283,20 @@ def _arguments(table: ImportTable) -> FunctionText:
         f.place("array")
         _guard(f, f(f"icmp eq ptr {type_}, {table.load(f, 'ndarray')}"))
         _check_array(f, value, row, rank)
+        masked = f(f"and i32 {_field(f, 'i32', value, 'array.flags')}, {_DENSE}")
+        f.branch(f(f"icmp eq i32 {masked}, {_DENSE}"), "contiguous", "apart")
+        f.place("contiguous")
         f.do(f"store ptr {_field(f, 'ptr', value, 'array.data')}, ptr {place}")
+        f.jump("next")
+        f.place("apart")
+        f.do(f"store ptr null, ptr {place}")
+        more = f(f"add i64 {f('load i64, ptr %strided')}, 1")
+        f.do(f"store i64 {more}, ptr %strided")
+        f.jump("next")
+        f.place("scalar")  # its value lies in the object, and stays as it is
+        descr = f(f"load ptr, ptr {element(f, 'i8', '%table', _row(f, row, 'dtype'))}")
+        _guard(f, f(f"icmp eq ptr {type_}, {_field(f, 'ptr', descr, 'descr.scalar')}"))
+        f.do(f"store ptr {element(f, 'i8', value, LAYOUT['scalar.value'])}, ptr {place}")
         f.jump("next")
         for kind in ("float", "int", "bool"):
             f.place(kind)
@@ -279,10 +328,8 @@ def _check_array(f: FunctionText, array: str, row: str, rank: str) -> None:
     native = f(f"icmp ne i8 {_field(f, 'i8', descr, 'descr.byteorder')}, {ord('>')}")
     f.branch(f(f"and i1 {native}, {f(f'or i1 {same}, {twin}')}"), "typed", "miss")
     f.place("typed")
-    masked = f(f"and i32 {_field(f, 'i32', array, 'array.flags')}, {_DENSE}")
     nd = f(f"sext i32 {_field(f, 'i32', array, 'array.nd')} to i64")
-    dense, ranked = f(f"icmp eq i32 {masked}, {_DENSE}"), f(f"icmp eq i64 {nd}, {rank}")
-    _guard(f, f(f"and i1 {dense}, {ranked}"))
+    _guard(f, f(f"icmp eq i64 {nd}, {rank}"))
     sizes = _field(f, "ptr", array, "array.dims")
     words = element(f, "i64", row, len(ROW))
     with f.loop("0", rank) as axis:
@@ -300,6 +347,42 @@ def _check_array(f: FunctionText, array: str, row: str, rank: str) -> None:
         f.place("compare")
         f.branch(f(f"icmp eq i64 {f(f'load i64, ptr {known}')}, {size}"), "same", "miss")
         f.place("same")
+
+
+def _copies(table: ImportTable) -> FunctionText:
+    """Contiguous copies of the arrays for which ``pointers`` has null; how many could be made."""
+    f = _function("i64", "weft_copies", "ptr args", "i64 count", "ptr row", "ptr pointers",
+                  "ptr copies", "ptr table")
+    with f.carried_loop("0", "%count", 1, [("ptr", "%row"), ("i64", "0")]) as loop:
+        row, number = loop.values
+        rank, place = _row(f, row, "rank"), element(f, "ptr", "%pointers", loop.index)
+        before = f.block
+        f.branch(f(f"icmp eq ptr {f(f'load ptr, ptr {place}')}, null"), "copy", "next")
+        f.place("copy")
+        array = _at(f, "ptr", "%args", loop.index)
+        sizes = _field(f, "ptr", array, "array.dims")
+        with f.carried_loop("0", rank, 1, [("i64", _row(f, row, "item"))]) as axes:
+            axes.next = [f(f"mul i64 {axes.values[0]}, {_at(f, 'i64', sizes, axes.index)}")]
+        descr = f(f"load ptr, ptr {element(f, 'i8', '%table', _row(f, row, 'dtype'))}")
+        made = f(f"call ptr @weft_new_array(ptr {descr}, i32 {f(f'trunc i64 {rank} to i32')}, "
+                 f"ptr {sizes}, i64 {axes.results[0]})")
+        f.branch(f(f"icmp eq ptr {made}, null"), "full", "there")
+        f.place("full")
+        f.ret(f"i64 {number}")
+        f.place("there")
+        f.do(f"store ptr {made}, ptr {element(f, 'ptr', '%copies', number)}")
+        f.do(f"store ptr {_field(f, 'ptr', made, 'array.data')}, ptr {place}")
+        status = table.call(f, "i32", "PyArray_CopyInto", ("ptr", made), ("ptr", array))
+        more, copied = f(f"add i64 {number}, 1"), f.block
+        f.branch(f(f"icmp eq i32 {status}, 0"), "next", "failed")
+        f.place("failed")
+        table.call(f, "void", "Py_DecRef", ("ptr", made))
+        f.ret(f"i64 {number}")
+        f.place("next")
+        now = f(f"phi i64 [ {number}, %{before} ], [ {more}, %{copied} ]")
+        loop.next = [_next(f, row, rank), now]
+    f.ret(f"i64 {loop.results[1]}")
+    return f
 
 
 def _read_scalar(

@@ -8,6 +8,7 @@ so on; a whole sort is a partition, too, of short rows or of many places.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from ..registry import numpy
 from ..select.take import take_along_axis
 
 _BOOL, _I32, _F32 = np.dtype(bool), np.dtype(np.int32), np.dtype(np.float32)
+FEW = 25  # elements of a row, for windows of 5 x 5: a kernel of some hundred comparisons
 SHORT = 512  # elements of a row that is sorted as quickly as it is taken apart
 _STABLE = ("stable", "mergesort", "s", "m")
 
@@ -58,6 +60,39 @@ def ranked(x: Tracer, ranks: Tracer, axis: int = -1) -> Tracer:
     moved = moveaxis(cast(x, _I32) if x.dtype == _BOOL else x, axis, -1)
     found = current().emit("ranked", moved, moveaxis(ranks, axis, -1))
     return cast(moveaxis(found, -1, axis), x.dtype)
+
+
+def ranked_columns(x: Tracer, ranks: Sequence[int]) -> list[Tracer]:
+    """The elements that a sort along the last axis, of FEW elements at most, would put to some
+    places. By comparisons of whole columns, which none of the elements decides: a network by
+    K. E. Batcher, *Sorting networks and their applications*, 1968, as far as the places need it.
+    x are integers: equal ones are one, and there is no NaN among them."""
+    size = int(x.shape[-1])
+    needed, steps = set(ranks), []
+    for pair in reversed(list(_comparisons(size))):
+        if not needed.isdisjoint(pair):
+            needed.update(pair)
+            steps.append(pair)
+    columns: list[Any] = [x[..., at] for at in range(size)]
+    for a, b in reversed(steps):
+        columns[a], columns[b] = (np.minimum(columns[a], columns[b]),
+                                  np.maximum(columns[a], columns[b]))
+    return [columns[at] for at in ranks]
+
+
+def _comparisons(size: int) -> Iterator[tuple[int, int]]:
+    """Places of which the smaller element is to come to the first one, in order. Those of a power
+    of two do: what is beyond the end is as if it were large, and stays there."""
+    run = 1
+    while run < size:
+        step = run
+        while step:
+            for start in range(step % run, size - step, 2 * step):
+                for at in range(start, min(start + step, size - step)):
+                    if at // (2 * run) == (at + step) // (2 * run):
+                        yield at, at + step
+            step //= 2
+        run *= 2
 
 
 def _complex_ordered(op: str, x: Any, axis: int) -> Tracer:

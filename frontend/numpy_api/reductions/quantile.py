@@ -33,7 +33,7 @@ from ...tracing.operand import (
 from ...tracing.values.tracer import Tracer
 from ..arrange.join import concatenate
 from ..arrange.shape import moveaxis, transpose
-from ..order.sort import argsort, ranked, sort
+from ..order.sort import FEW, argsort, ranked, ranked_columns, sort
 from ..registry import numpy
 from ..select.index import as_number
 from ..select.take import take_along_axis
@@ -111,7 +111,10 @@ class _Rows:
         """The elements at places, which have one shape, of each row in order; the dims of places
         that rows have not go first. Where NaNs count, the last element of each row comes last."""
         rest, many = self.rows.type.shape[:-1], len(places)
-        heads = shape_of(places[0])
+        heads, size = shape_of(places[0]), self.rows.type.shape[-1]
+        if (number_kind(self.rows.dtype) in "iub" and isinstance(size, int) and 0 < size <= FEW
+                and not heads and not contains_tracer(places)):
+            return ranked_columns(self.rows, [int(place) % size for place in places])
         if self.each:
             heads = heads[:len(heads) - len(rest)]
             ranks = _behind_rows(np.stack([_whole(place) for place in places], axis=-1), len(heads))
@@ -213,13 +216,15 @@ def nanmedian(a: Any, axis: Any = None, overwrite_input: Any = False, keepdims: 
 
 def _middle(rows: _Rows, keepdims: Any) -> Any:
     """The element in the middle, or the mean of two."""
-    if number_kind(rows.rows.dtype) not in "fc":
-        rows = replace(rows, rows=cast(rows.rows, _F64))
     if isinstance(rows.count, int):
         low, high = (rows.count - 1) // 2, rows.count // 2
         parts = rows.at(*dict.fromkeys((low, high)))
         last = parts.pop() if rows.has_nans else None
+        if number_kind(rows.rows.dtype) not in "fc":  # which keeps the order
+            parts = [cast(part, _F64) for part in parts]
         return rows.result(parts[0] if low == high else _mean(*parts), keepdims, last=last)
+    if number_kind(rows.rows.dtype) not in "fc":
+        rows = replace(rows, rows=cast(rows.rows, _F64))
     # One element more, which is the middle of none.
     rows = replace(rows, rows=_one_more(rows.rows))
     count: Any = strong(rows.count)
