@@ -16,7 +16,6 @@ import errno
 import hashlib
 import json
 import os
-import platform
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,6 +30,7 @@ from ...codegen.artifact.header import c_names, header_text
 from ...codegen.artifact.link import link_command, link_shared
 from ...codegen.artifact.object import STATUS, Artifact, Source, WeightsFile, emit_artifact
 from ...codegen.cpu.jit import compile_object, cpu_target
+from ...codegen.cpu.processors import PORTABLE
 from ...codegen.cpu.target import Target
 from ...ir.diagnose import Error, error
 from ...ir.graph import Graph, all_nodes, apart
@@ -53,7 +53,6 @@ from ..tree import paths
 
 Array = np.ndarray[Any, Any]
 
-NATIVE = "native"
 _MANIFEST = "manifest.json"
 _SUFFIXES = (".o", ".h", ".so", ".safetensors", ".plan")
 
@@ -186,10 +185,7 @@ def _place(folder: Path, own: Sequence[str]) -> Iterator[Path]:
 
 def export_target(name: str | None) -> Target:
     """The target of a CPU name; None is the most common kind, "native" this machine."""
-    if name == NATIVE:
-        return cpu_target(None)
-    portable = "x86-64-v3" if platform.machine() == "x86_64" else "generic"
-    return cpu_target(name or portable)
+    return cpu_target(PORTABLE if name is None else name)
 
 
 def _check(plan: Plan) -> None:
