@@ -37,6 +37,7 @@ def compile(
 ) -> Callable[[Callable[P, R]], Function[P, R]]: ...
 
 
+@boundary
 def compile(
     function: Callable[..., Any] | None = None, /, *, static_argnames: Sequence[str] | str = (),
     dynamic: Mapping[str, Mapping[int, Any]] | None = None,
