@@ -7,17 +7,24 @@
 A folder's manifest says what goes in and out; the shared library does the rest, weights and
 scratch memory included. Nothing in a folder is executed but the library. A variable that the
 function assigns is state of the loaded object: it starts as exported and changes call by call.
+
+The manifest has the SHA-256 of each file. What is executed and computed with is a copy that was
+verified as it was read, so nothing that happens to the folder afterwards is seen; a file that was
+damaged, or is of another export, is an error. This is no protection from who may write a manifest.
 """
 
 from __future__ import annotations
 
 import ctypes
+import itertools
 import json
 import os
-import struct
+import shutil
+import tempfile
 import threading
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.diagnose import error
+from ..ir.diagnose import Error, error
 from ..ir.indices.walk import evaluate
 from ..ir.plans.entry import Input
 from ..ir.plans.plan import CheckSite, Relation, Slot
@@ -36,42 +43,87 @@ from .profile.recording import active, span
 from .program import check_failed, check_sizes, fit_all
 from .threads import thread_limit
 from .tree import TreeDef, collect, level, structure_of, unflatten
+from .verified import checked, digest, private_copy
+from .verified import opened as plain_file
 
 Array = np.ndarray[Any, Any]
 
-# Where the program headers and the section headers of an ELF file begin, how long one is, and how
-# many there are; where a segment begins, and how long it is in the file (System V ABI, 64 bits).
-_ELF = struct.Struct("<32x2Q6x4H2x")
-_SEGMENT = struct.Struct("<8xQ16xQ")
 _SEAL = "crc32"  # of a manifest: the checksum of all else that it says
-FORMAT = 2
+FORMAT = 3
 """The version of the manifest; a change that old readers cannot read makes it one more."""
 
 
-def load(path: str | os.PathLike[str], threads: int | None = None) -> Loaded:
+Link = Callable[[Path, Path], None]
+"""Makes a shared library of an object file."""
+
+
+def load(
+    path: str | os.PathLike[str], threads: int | None = None,
+    weights: str | os.PathLike[str] | None = None, link: Link | None = None,
+) -> Loaded:
     """The artifact in the folder ``path``, ready to be called.
 
     ``threads`` is the most a call may use; by default ``weft.set_num_threads`` says it.
+    ``weights`` is a safetensors file with other values for the artifact's weights, of the same
+    names, dtypes and shapes. ``link`` is for an artifact that was exported without a linker.
 
     Raises:
-        Error: (W403) the folder is no artifact, or one for other versions, another CPU or
-            another platform; (W404) it was exported where there was no linker.
+        Error: (W403) the folder is no artifact, or is not what was written, or one for other
+            versions, another CPU or another platform; (W404) there is no linker.
     """
-    return Loaded(*opened(path, threads))
+    return Loaded(*opened(path, threads, weights, link))
 
 
 def opened(
-    path: str | os.PathLike[str], threads: int | None
-) -> tuple[Path, Mapping[str, Any], ctypes.CDLL, int]:
+    path: str | os.PathLike[str], threads: int | None, weights: str | os.PathLike[str] | None,
+    link: Link | None,
+) -> tuple[Mapping[str, Any], ctypes.CDLL, Weights | None, int]:
     """What a ``Loaded`` is made of; see ``load``."""
     folder = Path(path)
-    manifest = _manifest(folder)
-    return folder, manifest, _library(folder, manifest), threads or thread_limit()
+    while True:
+        manifest = _manifest(folder)
+        try:
+            library, found = _verified(folder, manifest, weights, link)
+        except Error:
+            if manifest == _manifest(folder):
+                raise
+            continue  # another export has taken its place meanwhile
+        return manifest, library, found, threads or thread_limit()
+
+
+def _verified(
+    folder: Path, manifest: Mapping[str, Any], weights: str | os.PathLike[str] | None,
+    link: Link | None,
+) -> tuple[ctypes.CDLL, Weights | None]:
+    """The library and the weights, where all files are what was written."""
+    used = [f"{manifest['file']}{suffix}" for suffix in (".so", ".safetensors")]
+    for name, wanted in manifest["files"].items():
+        if name not in used and os.path.lexists(folder / name):  # what C programs may want
+            with _usable(folder / name):
+                checked(folder / name, wanted)
+    library = _library(folder, manifest, link)
+    return library, (
+        _weights(folder, manifest, library, weights) if manifest["weights"] else None)
+
+
+@contextmanager
+def _usable(file: Path) -> Iterator[None]:
+    """What goes wrong as the body uses a file of an artifact is an error (W403)."""
+    try:
+        yield
+    except ValueError as problem:  # it is damaged, or no file can have that name
+        raise error("W403", str(problem), hint="export it again") from None
+    except FileNotFoundError:
+        raise error("W403", f"{file} is missing", hint="export it again") from None
+    except OSError as problem:
+        raise error("W403", f"{file} cannot be read: {problem.strerror or problem}",
+                    hint="export it again, or see that it may be read") from None
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
     try:
-        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        with plain_file(folder / "manifest.json") as file:
+            manifest = json.loads(file.read().decode())
         found, version = manifest["format"], manifest["weft"]
         if found == FORMAT and sealed(manifest)[_SEAL] != manifest.get(_SEAL):
             raise ValueError("it is not what was written")
@@ -85,8 +137,8 @@ def _manifest(folder: Path) -> dict[str, Any]:
         raise error("W403", f"{folder} has format {found} (of Weft {version}), "
                             f"this Weft reads format {FORMAT}",
                     hint="install that version of Weft, or export with this one")
-    checked: dict[str, Any] = manifest
-    return checked
+    whole: dict[str, Any] = manifest
+    return whole
 
 
 def sealed(manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,53 +147,96 @@ def sealed(manifest: Mapping[str, Any]) -> dict[str, Any]:
     return {**rest, _SEAL: zlib.crc32(json.dumps(rest, sort_keys=True).encode())}
 
 
-def _library(folder: Path, manifest: Mapping[str, Any]) -> ctypes.CDLL:
+def _library(folder: Path, manifest: Mapping[str, Any], link: Link | None) -> ctypes.CDLL:
     """The shared library of this very export."""
-    file = folder / f"{manifest['file']}.so"
-    if not file.is_file():
-        raise error("W404", f"{file} is missing: there was no linker where it was exported",
-                    hint=f"in {folder}: {manifest['link']}")
-    if not _is_whole(file):  # whose pages the system would miss when it comes to use them
-        raise error("W403", f"{file} is not whole", hint=f"in {folder}: {manifest['link']}")
-    before, spelled = None, f"{folder.resolve()}/"
-    while True:
-        try:
-            library = ctypes.CDLL(spelled + file.name)
-            version = library[f"{manifest['name']}_version"]
-        except (OSError, AttributeError) as problem:
-            raise error("W403", f"{file} cannot be loaded: {problem}",
-                        hint="export it on a machine of this kind") from None
-        version.restype = ctypes.c_char_p
-        if version().decode() == manifest["version"]:
-            break
-        if before == library._handle:
-            raise error("W403", f"{file} and its manifest are of two exports",
-                        hint=f"in {folder}: {manifest['link']}")
-        # One path is one library to the system, even if the file is now that of a later export.
-        before, spelled = library._handle, f"{spelled}./"
+    name = f"{manifest['file']}.so"
+    wanted = manifest["files"].get(name)
+    if wanted is not None:
+        with _usable(folder / name), private_copy(folder / name, wanted) as copy:
+            library = _LIBRARIES.load(copy, wanted)
+    else:
+        library = _linked(folder, manifest, link)
     if library[f"{manifest['name']}_check_cpu"]() != 0:
-        raise error("W403", f"{folder} was compiled for {manifest['target']['cpu']}: "
-                            "this CPU lacks instructions of it",
+        asked = [key[1:] for key in manifest["target"]["features"].split(",") if key[:1] == "+"]
+        raise error("W403", f"{folder} was compiled for {manifest['target']['cpu']}: this CPU "
+                            f"lacks instructions of it, which may be any of {', '.join(asked)}",
                     hint="export it with the target of an older CPU, or on this machine with "
                          "target='native'")
     return library
 
 
-def _is_whole(file: Path) -> bool:
-    """Whether all parts of an ELF file lie in it; of other formats, the system is to tell."""
-    with file.open("rb") as stream:
-        header = stream.read(_ELF.size)
-        size = os.fstat(stream.fileno()).st_size
-        if header[:4] != b"\x7fELF":
-            return size > 0
-        if len(header) < _ELF.size:
-            return False
-        programs, sections, entry, count, other, others = _ELF.unpack(header)
-        if max(programs + entry * count, sections + other * others) > size:
-            return False
-        stream.seek(programs)
-        parts = [_SEGMENT.unpack(stream.read(entry)[:_SEGMENT.size]) for _ in range(count)]
-    return all(start + length <= size for start, length in parts)
+def _linked(folder: Path, manifest: Mapping[str, Any], link: Link | None) -> ctypes.CDLL:
+    """The library of an artifact that was exported where there was no linker."""
+    object_ = folder / f"{manifest['file']}.o"
+    try:
+        if link is None:
+            raise error("W404", f"{object_} was not linked where it was exported",
+                        hint="load it with weft.load, which links it")
+        with _usable(object_), private_copy(object_, manifest["files"][object_.name]) as copy, (
+                tempfile.TemporaryDirectory()) as place:
+            made = Path(place, f"{manifest['file']}.so")
+            shutil.copyfile(copy, made.with_suffix(".o"))
+            link(made.with_suffix(".o"), made)
+            wanted = digest(made)
+            with private_copy(made, wanted) as library:
+                return _LIBRARIES.load(library, wanted)
+    except Error as problem:
+        if problem.code == "W404" and link is not None:
+            problem.hint = "install a C compiler, or export it where there is one"
+        raise
+
+
+class _Libraries:
+    """The libraries that this process has loaded, by what is in them; they stay."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, ctypes.CDLL] = {}
+        self._names = itertools.count(1)
+
+    def load(self, name: str, content: str) -> ctypes.CDLL:
+        """The library in the file of that name, whose SHA-256 is ``content``."""
+        found = self._loaded.get(content)
+        if found is None:
+            # To the system a name is a library for ever, and names of copies come again; so each
+            # time the same name is spelled in another way.
+            head, tail = os.path.split(name)
+            other = "".join("./" if bit == "1" else "/" for bit in f"{next(self._names):b}")
+            try:
+                found = ctypes.CDLL(f"{head}/{other}{tail}")
+            except OSError as problem:
+                why = str(problem).removeprefix(f"{head}/{other}{tail}: ")
+                raise error("W403", f"the library of the artifact cannot be loaded: {why}",
+                            hint="export it on a machine of this kind") from None
+            found = self._loaded.setdefault(content, found)
+        return found
+
+
+_LIBRARIES = _Libraries()
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A weights file that is mapped for the library, for as long as this object lives."""
+
+    handle: ctypes.c_void_p
+    mapped: Lifetime
+
+
+def _weights(
+    folder: Path, manifest: Mapping[str, Any], library: ctypes.CDLL,
+    other: str | os.PathLike[str] | None,
+) -> Weights:
+    """The weights as exported, or those of another file."""
+    name, handle = manifest["name"], ctypes.c_void_p()
+    own = folder / f"{manifest['file']}.safetensors"
+    file = own if other is None else Path(other)
+    wanted = manifest["files"][own.name] if other is None else None
+    with _usable(file), private_copy(file, wanted) as copy:
+        status = library[f"{name}_load_weights"](os.fsencode(copy), ctypes.byref(handle))
+    if status:
+        raise error("W403", f"{file} does not fit this artifact",
+                    hint="weights must have the names, dtypes and shapes that were exported")
+    return Weights(handle, Lifetime(partial(library[f"{name}_free_weights"], handle)))
 
 
 @dataclass(frozen=True)
@@ -160,7 +255,8 @@ class Loaded:
     """
 
     def __init__(
-        self, folder: Path, manifest: Mapping[str, Any], library: ctypes.CDLL, threads: int
+        self, manifest: Mapping[str, Any], library: ctypes.CDLL, weights: Weights | None,
+        threads: int,
     ) -> None:
         self.name: str = manifest["name"]
         self.threads = threads
@@ -182,7 +278,7 @@ class Loaded:
         self._arena = library[f"{self.name}_arena_bytes"]
         self._arena.restype = ctypes.c_size_t
         self._arena.argtypes = [ctypes.c_int64] * len(self._symbols)
-        self._handle = self._map_weights(folder) if manifest["weights"] else None
+        self._weights = weights
         self._state: dict[str, Array] = {
             slot.var: self._initial(slot, item["offset"])
             for slot, item in zip(self._inputs, manifest["inputs"], strict=True) if slot.var}
@@ -355,6 +451,8 @@ class Loaded:
         status = self._run(*([] if self._handle is None else [self._handle]), pointers,
                            sizes.dims,
                            None if arena is None else ctypes.c_void_p(address_of(arena)),
+        status = self._run(*([] if self._weights is None else [self._weights.handle]), pointers,
+                           sizes, None if arena is None else ctypes.c_void_p(arena.ctypes.data),
                            ctypes.c_int32(self.threads))
         if arena is not None:
             self._spare[:] = [arena]
@@ -370,26 +468,14 @@ class Loaded:
             raise MemoryError(f"{self.name}: {message(status).decode()}")
         raise error("W403", f"{self.name}: {message(status).decode()}")
 
-    def _map_weights(self, folder: Path) -> ctypes.c_void_p:
-        """The weights, mapped by the library itself, for as long as this object lives."""
-        handle = ctypes.c_void_p()
-        file = folder / f"{self._manifest['file']}.safetensors"
-        status = self._library[f"{self.name}_load_weights"](os.fsencode(file), ctypes.byref(handle))
-        if status:
-            raise error("W403", f"{file} does not belong to this artifact, or is missing",
-                        hint="export it again; weights must keep their names, dtypes and shapes")
-        free = self._library[f"{self.name}_free_weights"]
-        self._mapped = Lifetime(partial(free, handle))
-        return handle
-
     def _initial(self, slot: Slot, offset: int) -> Array:
         """The exported value of a variable, so many bytes into the weights file."""
-        assert self._handle is not None
-        assert self._handle.value is not None
+        assert self._weights is not None
+        assert self._weights.handle.value is not None
         type_ = slot.type
         shape = [evaluate(dim, {}) for dim in type_.shape]
         count = int(np.prod(shape, dtype=np.int64)) * type_.dtype.itemsize
-        data = ctypes.string_at(self._handle.value + offset, count)
+        data = ctypes.string_at(self._weights.handle.value + offset, count)
         return np.frombuffer(data, type_.dtype.numpy).reshape(shape).copy()
 
 

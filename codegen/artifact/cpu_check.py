@@ -8,34 +8,10 @@ run before the answer, are compiled for the oldest CPU there is.
 
 from __future__ import annotations
 
-from types import MappingProxyType
-
+from ..cpu.processors import ECX, FEATURES, LEVEL3
 from ..cpu.target import Target
 from ..cpu.text import FunctionText
 
-_EBX, _ECX, _EDX, _EAX = 1, 2, 3, 0
-
-# LLVM's name of a feature -> leaf and subleaf of cpuid, register, bit
-_PLACES = MappingProxyType({
-    **{name: (1, 0, _ECX, bit) for name, bit in (
-        ("sse3", 0), ("pclmul", 1), ("ssse3", 9), ("fma", 12), ("cx16", 13), ("sse4.1", 19),
-        ("sse4.2", 20), ("movbe", 22), ("popcnt", 23), ("aes", 25), ("avx", 28), ("f16c", 29))},
-    **{name: (7, 0, _EBX, bit) for name, bit in (
-        ("bmi", 3), ("avx2", 5), ("bmi2", 8), ("avx512f", 16), ("avx512dq", 17), ("adx", 19),
-        ("avx512ifma", 21), ("avx512cd", 28), ("sha", 29), ("avx512bw", 30), ("avx512vl", 31))},
-    **{name: (7, 0, _ECX, bit) for name, bit in (
-        ("avx512vbmi", 1), ("avx512vbmi2", 6), ("gfni", 8), ("vaes", 9), ("vpclmulqdq", 10),
-        ("avx512vnni", 11), ("avx512bitalg", 12), ("avx512vpopcntdq", 14))},
-    "avx512vp2intersect": (7, 0, _EDX, 8),
-    "avx512fp16": (7, 0, _EDX, 23),
-    "avxvnni": (7, 1, _EAX, 4),
-    "avx512bf16": (7, 1, _EAX, 5),
-    "lzcnt": (0x80000001, 0, _ECX, 5),
-    "sse4a": (0x80000001, 0, _ECX, 6),
-})
-# All that the oldest CPU we compile for has: x86-64-v3 of the psABI.
-_ALWAYS = frozenset(("sse3", "ssse3", "sse4.1", "sse4.2", "cx16", "popcnt", "avx", "avx2", "bmi",
-                     "bmi2", "f16c", "fma", "lzcnt", "movbe"))
 _OSXSAVE = 1 << 27          # in the ECX of leaf 1: xgetbv may be asked
 _YMM, _ZMM = 0x06, 0xE6     # what the system must save
 _UNKNOWN = 1
@@ -56,9 +32,8 @@ def portable(target: Target) -> str:
 
 
 def needed(target: Target) -> frozenset[str]:
-    """The features that the code for ``target`` may use and that can be asked for."""
-    asked = {feature[1:] for feature in target.features.split(",") if feature.startswith("+")}
-    return frozenset(asked & _PLACES.keys()) | _ALWAYS
+    """The features that the code for ``target`` may use."""
+    return target.instructions & FEATURES.keys() | LEVEL3
 
 
 def emit_cpu_check(
@@ -86,10 +61,10 @@ def _fits(name: str, target: Target) -> FunctionText:
     masks: dict[tuple[int, int], dict[int, int]] = {}
     features = needed(target)
     for feature in sorted(features):
-        leaf, subleaf, register, bit = _PLACES[feature]
+        leaf, subleaf, register, bit = FEATURES[feature]
         place = masks.setdefault((leaf, subleaf), {})
         place[register] = place.get(register, 0) | 1 << bit
-    masks[1, 0][_ECX] |= _OSXSAVE
+    masks[1, 0][ECX] |= _OSXSAVE
     # Leaf 1 first: it says if xgetbv may be asked, and a CPU that has AVX has leaf 7.
     for leaf, subleaf in sorted(masks):
         answer = f(f'call {_REGISTERS} asm "cpuid", "={{ax}},={{bx}},={{cx}},={{dx}},{{ax}},{{cx}},'

@@ -19,6 +19,7 @@ from typing import Any
 from ...ir.diagnose import error
 from .host.support import emit_support
 from .host.threads import pool_module
+from .processors import BASELINE, FEATURES, NATIVE, PORTABLE, features_of, listed
 from .sorts.sorter import SORTS
 from .target import Target
 from .text import module_text
@@ -43,45 +44,71 @@ def _llvm() -> Any:
 
 @cache
 def cpu_target(name: str | None = None) -> Target:
-    """The target of a CPU name that LLVM knows (``x86-64-v3``, ``znver4``); None: this machine.
+    """The target of a CPU name (``x86-64-v3``, ``znver4``); None or "native": this machine, or the
+    CPU that ``WEFT_CPU`` says to take it for. Code for any may be made here, and looked at; it is
+    ``Jit`` that asks whether this machine can run it.
 
-    Raises W402 for CPUs without fused multiply-add, which every result relies on.
+    Raises W402 for names that there are not, and for CPUs without fused multiply-add, which every
+    result relies on.
     """
+    if name is None or name == NATIVE:
+        return _native()
+    return _target(name, PORTABLE, features_of(name))
+
+
+@cache
+def _native() -> Target:
+    llvm, taken_for = _llvm(), os.environ.get("WEFT_CPU")
+    if taken_for and taken_for != NATIVE:
+        name, base = taken_for, PORTABLE
+        target = _target(name, base, features_of(name, "WEFT_CPU"))
+        missing = _lacking(target, _found())
+        if missing:
+            raise error("W402", f"WEFT_CPU={name!r} has {listed(missing)}, which this machine "
+                                "lacks", hint="set WEFT_CPU to an older CPU, or not at all")
+        return target
+    name = llvm.get_host_cpu_name()
+    if PORTABLE == "generic":
+        return _target(name, name, frozenset(_found()))
+    here = frozenset(_found() & FEATURES.keys())
+    if not here >= {"avx2", "fma"}:
+        raise error("W402", f"this machine ({name}) has no AVX2 with fused multiply-add, which "
+                            "every program needs",
+                    hint="run it on a newer one: Intel since Haswell, AMD since Zen")
+    return _target(name, name, here)
+
+
+def _found() -> frozenset[str]:
+    """What LLVM finds that CPU and system can do here."""
+    return frozenset(key for key, on in _llvm().get_host_cpu_features().items() if on)
+
+
+def _target(name: str, base: str, has: frozenset[str]) -> Target:
+    """The target of a CPU that can do what is in ``has``, and nothing else that LLVM knows."""
     llvm = _llvm()
     triple = llvm.get_process_triple()
-    if name is None:
-        name = llvm.get_host_cpu_name()
-        table = dict(llvm.get_host_cpu_features())
-        features = ",".join(f"{'+' if on else '-'}{key}" for key, on in sorted(table.items()))
-    else:
-        table = _features_of(name)
-        features = ",".join(f"+{key}" for key, on in sorted(table.items()) if on)
     if triple.startswith("aarch64"):
-        return Target("cpu", name, triple, features, 128, 32, 64 << 10, 1 << 20)
-    if not (table.get("avx2") and table.get("fma")):
-        raise error("W402", f"CPU {name!r} has no AVX2 with fused multiply-add",
-                    hint="use target='x86-64-v3' on a machine that has it")
-    if table.get("avx512f") and table.get("avx512vl"):
+        features = ",".join(f"+{key}" for key in sorted(has))
+        return Target("cpu", name, triple, features, 128, 32, 64 << 10, 1 << 20, base=base)
+    lacks = sorted(llvm.get_host_cpu_features().keys() - has - BASELINE)
+    # What is switched off takes with it what builds on it, so what is on comes last.
+    features = ",".join([*(f"-{key}" for key in lacks), *(f"+{key}" for key in sorted(has))])
+    if has >= {"avx512f", "avx512vl"}:
         # Some tunings split 512-bit vectors; explicit widths are meant as they are written.
         features += ",-prefer-256-bit"
         return Target("cpu", name, triple, features, 512, 32, 32 << 10, 1 << 20,
-                      mask_registers=True)
-    return Target("cpu", name, triple, features, 256, 16, 32 << 10, 512 << 10)
+                      mask_registers=True, base=base)
+    return Target("cpu", name, triple, features, 256, 16, 32 << 10, 512 << 10, base=base)
 
 
-def _features_of(name: str) -> dict[str, bool]:
-    """What a CPU name stands for, of the features that steer code generation."""
-    levels = {"x86-64-v3": ("avx2", "fma", "bmi2", "f16c"),
-              "x86-64-v4": ("avx2", "fma", "bmi2", "f16c", "avx512f", "avx512vl", "avx512bw",
-                            "avx512dq", "avx512cd")}
-    vector = ("skylake-avx512", "icelake", "sapphirerapids", "znver4", "znver5", "cascadelake")
-    if name in levels:
-        return dict.fromkeys(levels[name], True)
-    if name.startswith(vector):
-        return dict.fromkeys(levels["x86-64-v4"], True)
-    if name.startswith(("haswell", "broadwell", "skylake", "alderlake", "znver", "raptorlake")):
-        return dict.fromkeys(levels["x86-64-v3"], True)
-    return {}
+def lacking(target: Target) -> list[str]:
+    """What the code for ``target`` may use and this machine, or that which it is taken for, has
+    not."""
+    return _lacking(target, _native().instructions)
+
+
+def _lacking(target: Target, has: frozenset[str]) -> list[str]:
+    return sorted(target.instructions - has)
 
 
 @dataclass(frozen=True)
@@ -95,7 +122,7 @@ class Code:
 def _machine(target: Target, opt: int) -> Any:
     llvm = _llvm()
     return llvm.Target.from_triple(target.triple).create_target_machine(
-        cpu=target.name, features=target.features, opt=min(opt, 2),
+        cpu=target.base or target.name, features=target.features, opt=min(opt, 2),
         reloc="pic", codemodel="small")
 
 
@@ -195,9 +222,17 @@ class _Linker:
 
 
 class Jit:
-    """The code of this process for one target: links objects and knows their addresses."""
+    """The code of this process for one target: links objects and knows their addresses.
+
+    Raises Error (W402) for a target that has what this machine lacks.
+    """
 
     def __init__(self, target: Target) -> None:
+        missing = lacking(target)
+        if missing:
+            raise error("W402", f"target={target.name!r} has {listed(missing)}, which this CPU "
+                                f"({_native().name}) lacks",
+                        hint=f"use target={NATIVE!r}; code for others is for dumps and exports")
         self.target = target
         self._linker = _Linker(target)
         self._shared: dict[str, int] = {}

@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from .processors import BASELINE
+
 
 @dataclass(frozen=True)
 class Target:
     """A CPU or GPU to compile for; hashed into the cache key.
 
-    ``features`` are LLVM's (``+avx2,+fma``). Widths, registers and caches steer tile sizes only:
-    the bits of a CPU result do not depend on them. ``mask_registers``: the instruction set masks
-    lanes by a register of bits (AVX-512), not by whole lanes.
+    ``features`` are LLVM's (``+avx2,-avx512f``), and ``base`` its name of the CPU that they change
+    and whose timings are assumed: ``name`` itself unless there is one. Widths, registers and caches
+    steer tile sizes only: the bits of a CPU result do not depend on them. ``mask_registers``: the
+    instruction set masks lanes by a register of bits (AVX-512), not by whole lanes.
     """
 
     kind: Literal["cpu", "gpu"]
@@ -24,11 +27,18 @@ class Target:
     l1: int = 32 << 10
     l2: int = 1 << 20
     mask_registers: bool = False
+    base: str = ""
+
+    @property
+    def instructions(self) -> frozenset[str]:
+        """The features that the code may use, beside those of every CPU of the architecture."""
+        asked = {feature[1:] for feature in self.features.split(",") if feature.startswith("+")}
+        return frozenset(asked - BASELINE)
 
     @property
     def f16c(self) -> bool:
         """Whether the CPU converts float16, as those for AArch64 all do."""
-        return self.triple.startswith("aarch64") or "+f16c" in self.features.split(",")
+        return self.triple.startswith("aarch64") or "f16c" in self.instructions
 
 
 # What schedules for a GPU are made for; the kernels compile for other ones as well.

@@ -37,6 +37,7 @@ def compile(
 ) -> Callable[[Callable[P, R]], Function[P, R]]: ...
 
 
+@boundary
 def compile(
     function: Callable[..., Any] | None = None, /, *, static_argnames: Sequence[str] | str = (),
     dynamic: Mapping[str, Mapping[int, Any]] | None = None,
@@ -64,7 +65,8 @@ def compile(
         device: "cpu:0" (the default), or a GPU, "gpu:0": Triton's interpreter, a process of its
             own that computes what a GPU does, slowly. Functions of the host do not run there.
         threads: how many threads calls may use; None follows ``set_num_threads``.
-        target: a CPU name that LLVM knows, such as "x86-64-v3"; None is this machine's.
+        target: a CPU name that LLVM knows, such as "x86-64-v3"; None or "native" is this machine's.
+            Code for any may be dumped and exported; to run what this CPU lacks is an error (W402).
         opt: 0 one kernel for each op; 1 and 2 all passes; 3 LLVM's own full pipeline as well.
         check: run-time checks by name; none so far (indices are always checked).
         verify: run the reference interpreter beside each call and compare.

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from ...codegen.cpu.jit import Jit, assembly, compile_object, cpu_target, jit_for
+from ...codegen.cpu.processors import NATIVE, features_of
 from ...codegen.cpu.program import emit_program
 from ...codegen.cpu.target import GPU, Target
 from ...codegen.cpu.tile import tile as tile_cpu
@@ -24,7 +25,7 @@ from ...codegen.kernel.bodies import lower_graph, share_kernels
 from ...codegen.kernel.group import group
 from ...codegen.kernel.share import program_name
 from ...codegen.kernel.workers import with_workers
-from ...ir.diagnose import error
+from ...ir.diagnose import Error, error
 from ...ir.graph import Graph
 from ...ir.indices.dims import requirements
 from ...ir.indices.index import Dim
@@ -72,9 +73,12 @@ class Options:
         if self.opt not in range(4):
             raise error("W113", f"opt={self.opt!r} is no level", locs=user_loc(),
                         hint="use 0, 1, 2 or 3")
-        if self.target is not None and not isinstance(self.target, str):
-            raise error("W402", f"target={self.target!r} is no name of a CPU", locs=user_loc(),
-                        hint="use target='x86-64-v3', or None for this machine")
+        if self.target not in (None, NATIVE):
+            try:
+                features_of(self.target)
+            except Error as problem:
+                problem.locs = user_loc()
+                raise
         if self.threads is not None and (type(self.threads) is not int or self.threads < 1):
             raise error("W113", f"threads={self.threads!r} is no number of threads",
                         locs=user_loc(), hint="use 1 or more, or None to follow set_num_threads")
@@ -376,12 +380,12 @@ class Machine:
 
 def build(stages: Stages) -> Machine:
     """Compile and link a program for this process."""
-    text = stages.llvm
     target = stages.target
+    jit = jit_for(target)  # first: whether this machine can run it
+    text = stages.llvm
     function, times = stages.traced.name, stages.times
     code = compile_object(text, target, stages.options.opt,
                           lambda step: taken(step, function, times))
-    jit = jit_for(target)
     name, entry = stages.plan.name, stages.entry
     with taken("link", function, times):
         host = HostSteps(stages.plan) if host_steps(stages.plan) else None

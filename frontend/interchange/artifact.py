@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...codegen.artifact.link import link_shared
 from ...ir.diagnose import error
 from ...ir.plans.entry import SCALARS
 from ...ir.types import DTYPES
@@ -50,13 +51,22 @@ class Artifact(loader.Loaded):
 
 
 @boundary
-def load(path: str | os.PathLike[str], threads: int | None = None) -> Artifact:
+def load(
+    path: str | os.PathLike[str], threads: int | None = None,
+    weights: str | os.PathLike[str] | None = None,
+) -> Artifact:
     """The artifact in the folder ``path``, ready to be called.
 
     ``threads`` is the most a call may use; by default ``weft.set_num_threads`` says it.
+    ``weights`` is a safetensors file with other values for the artifact's weights, of the same
+    names, dtypes and shapes.
+
+    Its files are verified (SHA-256) and copied as they are read: what happens to them later is not
+    seen. Nobody can tell damage from intent in a folder that somebody else may write to.
 
     Raises:
-        Error: (W403) the folder is no artifact, or one for other versions, another CPU or
-            another platform; (W404) it was exported where there was no linker.
+        Error: (W403) the folder is no artifact, or is not what was written, or one for other
+            versions, another CPU or another platform; (W404) it was exported where there was no
+            linker, and there is none here.
     """
-    return Artifact(*loader.opened(path, threads))
+    return Artifact(*loader.opened(path, threads, weights, link_shared))

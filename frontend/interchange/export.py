@@ -16,7 +16,6 @@ import errno
 import hashlib
 import json
 import os
-import platform
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,9 +27,10 @@ from typing import Any
 import numpy as np
 
 from ...codegen.artifact.header import c_names, header_text
-from ...codegen.artifact.link import link_command, link_shared
+from ...codegen.artifact.link import link_shared
 from ...codegen.artifact.object import STATUS, Artifact, Source, WeightsFile, emit_artifact
 from ...codegen.cpu.jit import compile_object, cpu_target
+from ...codegen.cpu.processors import PORTABLE
 from ...codegen.cpu.target import Target
 from ...ir.diagnose import Error, error
 from ...ir.graph import Graph, all_nodes, apart
@@ -45,6 +45,7 @@ from ...runtime.files import new_folder, written
 from ...runtime.shards import write_tensors
 from ...runtime.state import cut
 from ...runtime.tree import TreeDef, describe
+from ...runtime.verified import digest
 from ..compile.flow import FlowStages
 from ..compile.pipeline import Stages
 from ..tracing.arrays.selection import has_found
@@ -54,7 +55,6 @@ from ..tree import paths
 
 Array = np.ndarray[Any, Any]
 
-NATIVE = "native"
 _MANIFEST = "manifest.json"
 _SUFFIXES = (".o", ".h", ".so", ".safetensors", ".plan")
 
@@ -139,7 +139,7 @@ def write_artifact(job: ExportJob, path: str | os.PathLike[str]) -> Path:
 
     An artifact that is there already is replaced as a whole, or not at all if anything goes wrong;
     other files in its folder stay. Without a linker there is no ``.so``: C
-    programs do not need it, and ``weft.load`` says how to make it.
+    programs do not need it, and ``weft.load`` makes one for itself.
 
     Raises:
         Error: (W402) the target is unknown, (W401) parts of the program are on a GPU,
@@ -169,7 +169,7 @@ def write_artifact(job: ExportJob, path: str | os.PathLike[str]) -> Path:
             if problem.code != "W404":
                 raise
         manifest = _manifest(job, artifact, file, offsets)
-        manifest["sha256"] = hashlib.sha256(code.object).hexdigest()
+        manifest["files"] = {each.name: digest(each) for each in sorted(made.iterdir())}
         manifest = sealed(manifest)
         (made / _MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
     return folder
@@ -187,10 +187,7 @@ def _place(folder: Path, own: Sequence[str]) -> Iterator[Path]:
 
 def export_target(name: str | None) -> Target:
     """The target of a CPU name; None is the most common kind, "native" this machine."""
-    if name == NATIVE:
-        return cpu_target(None)
-    portable = "x86-64-v3" if platform.machine() == "x86_64" else "generic"
-    return cpu_target(name or portable)
+    return cpu_target(PORTABLE if name is None else name)
 
 
 def _check(plan: Plan) -> None:
@@ -280,7 +277,7 @@ def _manifest(
     plan, target = artifact.plan, artifact.target
     return {
         "format": FORMAT, "weft": version("weft"), "name": artifact.name, "file": file,
-        "version": artifact.version, "link": link_command(f"{file}.o", f"{file}.so"),
+        "version": artifact.version,
         "target": {"triple": target.triple, "cpu": target.name, "features": target.features},
         **_ports(job, artifact),
         "symbols": [symbol for symbol, _ in artifact.dims],

@@ -22,7 +22,8 @@ from typing import Any
 
 from ...ir.types import Loc
 
-_INTERNAL = frozenset({"weft", "numpy", "contextlib", "functools", "concurrent", "copy", "copyreg"})
+_INTERNAL = frozenset({"weft", "numpy", "contextlib", "functools", "concurrent", "copy", "copyreg",
+                       "dataclasses"})
 _OPCODES = dis.opmap
 _CACHE = _OPCODES.get("CACHE", 0)
 _EXTENDED = _OPCODES["EXTENDED_ARG"]

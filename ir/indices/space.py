@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from string import ascii_letters
 
 from ..graph import Graph, Node, Value
 from ..kernels.build import KernelBuilder
 from ..kernels.kernel import Index as IndexStmt
+from ..letters import LETTERS
 from ..ops.axes.reduce import contract_places, contract_sizes, is_matrix_product
 from ..ops.op import Kind
 from .index import Dim, bounds, symbol
@@ -225,7 +225,7 @@ def space_text(places: Sequence[Index | None]) -> str:
 
 def _letter(at: int) -> str:
     # i, j, k, ... as one writes indices; then the letters before them.
-    return (ascii_letters[8:26] + ascii_letters[:8] + ascii_letters[26:])[at]
+    return (LETTERS[8:26] + LETTERS[:8] + LETTERS[26:])[at]
 
 
 def placed_nodes(body: Graph) -> list[Node]:
@@ -268,7 +268,7 @@ def space_problem(body: Graph, space: str) -> str:
 
 def separate_space(body: Graph) -> str:
     """A space in which no two nodes share an axis."""
-    letters, words = iter(ascii_letters), []
+    letters, words = iter(LETTERS), []
     for node in placed_nodes(body):
         dims = own_dims(node)
         words.append("".join("1" if dim == 1 else next(letters) for dim in dims))

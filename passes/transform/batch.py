@@ -18,7 +18,6 @@ all others are computed once. The rules follow from the kind of an op:
 
 from __future__ import annotations
 
-import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -37,6 +36,7 @@ from ...ir.graph import (
     writes,
 )
 from ...ir.indices.index import Dim, symbol
+from ...ir.letters import LETTERS
 from ...ir.ops.axes.reduce import contract_letters
 from ...ir.ops.control.region import Branching, Calling, Custom, Looping
 from ...ir.ops.op import Effect, Kind
@@ -256,7 +256,7 @@ class _Batch:
 
     def _contract(self, node: Node, operands: Sequence[Batched]) -> Batched:
         lhs, rhs, out = contract_letters(node.attrs["dims"])
-        new = next(letter for letter in string.ascii_letters if letter not in lhs + rhs)
+        new = next(letter for letter in LETTERS if letter not in lhs + rhs)
         left, right = (new + letters if x.is_batched else letters
                        for letters, x in zip((lhs, rhs), operands, strict=True))
         made = self.builder.emit(node.op, [x.value for x in operands],

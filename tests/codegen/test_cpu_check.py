@@ -11,10 +11,9 @@ from llvmlite import binding as llvm
 
 from weft.codegen.artifact import cpu_check
 from weft.codegen.artifact.cpu_check import emit_cpu_check, is_x86
-from weft.codegen.cpu import jit as llvm_jit
 from weft.codegen.cpu.jit import compile_object, cpu_target, jit_for
+from weft.codegen.cpu.processors import EAX, EBX, ECX, EDX, FEATURES, LEVEL3
 from weft.codegen.cpu.text import module_text
-from weft.ir.diagnose import Error
 
 FIT, UNFIT = 0, -4
 NATIVE = cpu_target()
@@ -25,9 +24,9 @@ pytestmark = pytest.mark.skipif(not is_x86(NATIVE), reason="only x86 is asked")
 @pytest.fixture
 def checked(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[int]]]:
     """What two checks in a row say, by the one feature that is asked for beside AVX."""
-    monkeypatch.setattr(cpu_check, "_ALWAYS", frozenset(("avx",)))
+    monkeypatch.setattr(cpu_check, "LEVEL3", frozenset(("avx",)))
     functions, globals_, names = [], [], {}
-    for at, feature in enumerate(cpu_check._PLACES):
+    for at, feature in enumerate(FEATURES):
         target = replace(NATIVE, features=f"+{feature}")
         found = emit_cpu_check(f"asked{at}", target, FIT, UNFIT)
         functions += found[0]
@@ -50,17 +49,7 @@ def test_each_feature_is_found_where_it_is(checked: dict[str, list[int]]) -> Non
 
 def test_features_that_are_off_are_not_asked_for() -> None:
     needed = cpu_check.needed(replace(NATIVE, features="+avx512f,-avx512bw,+of-the-future"))
-    assert needed == cpu_check._ALWAYS | {"avx512f"}
-
-
-@pytest.mark.parametrize("feature", ["avx2", "fma"])
-def test_a_cpu_with_half_of_what_is_needed_is_refused(
-    feature: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Piledriver has fused multiply-add and no AVX2; some others had it the other way round."""
-    monkeypatch.setattr(llvm_jit, "_features_of", lambda name: {feature: True})
-    with pytest.raises(Error, match="W402"):
-        cpu_target.__wrapped__("bdver2")
+    assert needed == LEVEL3 | {"avx512f"}
 
 
 def test_what_a_named_target_says() -> None:
@@ -75,10 +64,10 @@ def test_what_a_named_target_says() -> None:
 def test_bits_are_those_of_the_manuals() -> None:
     """Intel's and AMD's, as one mask for each register; this machine may have all of them."""
     masks: dict[tuple[int, int, int], int] = {}
-    for leaf, subleaf, register, bit in cpu_check._PLACES.values():
+    for leaf, subleaf, register, bit in FEATURES.values():
         place = leaf, subleaf, register
         assert not masks.get(place, 0) >> bit & 1
         masks[place] = masks.get(place, 0) | 1 << bit
-    ebx, ecx, edx, eax = 1, 2, 3, 0
-    assert masks == {(1, 0, ecx): 0x32D83203, (7, 0, ebx): 0xF02B0128, (7, 0, ecx): 0x5F42,
-                     (7, 0, edx): 0x800100, (7, 1, eax): 0x30, (0x80000001, 0, ecx): 0x60}
+    assert masks == {(1, 0, ECX): 0x32D83203, (7, 0, EBX): 0xF02B0128, (7, 0, ECX): 0x5F42,
+                     (7, 0, EDX): 0x800100, (7, 1, EAX): 0x800037, (7, 1, EDX): 0x430,
+                     (0x80000001, 0, ECX): 0x210860}

@@ -110,7 +110,7 @@ def entries(folder: Path) -> dict[str, Callable[[], Any]]:
     weft.export(dense, "f32[3,4]", path=folder)
     loaded, wrong, model = weft.load(folder), np.ones((3, 7), np.float32), Model()
     session, x, relu = programs.session()
-    old = weft.compile(target="pentium3")(lambda x: x)
+    old = weft.compile(target="bdver4")(lambda x: x)  # with instructions that none has had since
     run, compiled = session.make_callable(relu, [x]), dense.lower(programs.X).compile()
     return {
         "call": lambda: dense(wrong), "trace": lambda: dense.trace(wrong),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -28,6 +29,7 @@ from weft.codegen.cpu.target import Target
 from weft.frontend import tree
 from weft.frontend.compile.link import make_program
 from weft.frontend.compile.pipeline import Options, Stages
+from weft.frontend.interchange import artifact, export
 from weft.frontend.interchange.export import ExportJob, write_artifact
 from weft.ir.diagnose import Error
 from weft.ir.graph import Builder, Graph
@@ -36,8 +38,10 @@ from weft.ir.ops.table import OPS
 from weft.ir.text.parser import parse_plan
 from weft.ir.text.printer import print_plan
 from weft.ir.types import parse_type
+from weft.runtime import artifact as loader
 from weft.runtime.artifact import Loaded, load, sealed
 from weft.runtime.tree import collect, describe, structure_of
+from weft.runtime.verified import digest
 
 CC = shutil.which("cc")
 needs_cc = pytest.mark.skipif(CC is None, reason="no C compiler")
@@ -236,36 +240,197 @@ def test_a_manifest_that_is_damaged(folder: Path, tmp_path: Path) -> None:
         weft.load(path / "manifest.json")
 
 
-def test_no_library_says_how_to_link(folder: Path, tmp_path: Path) -> None:
-    path = copied(folder, tmp_path)
-    (path / "m.so").unlink()
-    with pytest.raises(Error, match="W404") as caught:
+def test_a_library_is_linked_where_there_was_no_linker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(object_: Path, library: Path) -> None:
+        raise link.error("W404", "there is no linker")
+
+    with monkeypatch.context() as nothing:
+        nothing.setattr(export, "link_shared", fails)
+        path = weft.export(lambda x: x * 2, "f64[n]", path=tmp_path / "m")
+    assert sorted(file.name for file in path.iterdir()) == ["m.h", "m.o", "m.plan", "manifest.json"]
+    np.testing.assert_array_equal(weft.load(path)(np.ones(3)), np.full(3, 2.0))
+    assert not (path / "m.so").exists()
+    with pytest.raises(Error, match=r"W404: .*not linked") as caught:
         load(path)
-    command = re.search(r"fix: in .*: (cc .*)", str(caught.value))
-    assert command is not None
-    if CC:
-        subprocess.run(command[1], shell=True, cwd=path, check=True)
-        assert load(path)(batch(1)).shape == (1, 10)
+    assert caught.value.hint == "load it with weft.load, which links it"
+    with monkeypatch.context() as nothing:
+        nothing.setattr(artifact, "link_shared", fails)
+        with pytest.raises(Error, match=r"W404: there is no linker\n(.*\n)*.*fix: install a C"):
+            weft.load(path)
+    flipped(path / "m.o", 100)
+    with pytest.raises(Error, match=r"W403: .*m\.o is not what was written"):
+        weft.load(path)
 
 
 def test_library_of_another_export(folder: Path, checked: Path, tmp_path: Path) -> None:
-    path = copied(folder, tmp_path, version="made by another one")
-    with pytest.raises(Error, match=r"W403.*two exports"):
-        load(path)
-    (path / "m.so").unlink()  # the old one is loaded: its file must not be written to
+    path = copied(folder, tmp_path)
     shutil.copy(checked / "pick.so", path / "m.so")
-    with pytest.raises(Error, match="W403"):
+    with pytest.raises(Error, match=r"W403: .*m\.so is not what was written"):
+        load(path)
+    (path / "m.so").unlink()
+    with pytest.raises(Error, match=r"W403: .*m\.so is missing"):
         load(path)
 
 
 def test_other_weights(folder: Path, tmp_path: Path) -> None:
     path = copied(folder, tmp_path)
     weft.save(path / "m.safetensors", {**WEIGHTS, "b": np.ones(10, np.float64)})
-    with pytest.raises(Error, match=r"W403.*m\.safetensors"):
+    with pytest.raises(Error, match=r"W403.*m\.safetensors is not what was written"):
         load(path)
+    shutil.copy(path / "m.safetensors", tmp_path / "other")
     (path / "m.safetensors").unlink()
-    with pytest.raises(Error, match=r"W403.*m\.safetensors"):
+    with pytest.raises(Error, match=r"W403.*m\.safetensors is missing"):
         load(path)
+    for wrong in ("other", "none", "\0"):
+        with pytest.raises(Error, match="W403"):
+            load(path, weights=tmp_path / wrong)
+
+
+# -- what was verified is what is used ------------------------------------------------------------
+
+
+def flipped(file: Path, at: int, bit: int = 1) -> None:
+    data = bytearray(file.read_bytes())
+    data[at] ^= bit
+    file.write_bytes(data)
+
+
+def test_a_flipped_byte_of_any_file_is_found(folder: Path, tmp_path: Path) -> None:
+    path = copied(folder, tmp_path)
+    x = batch(2)
+    y = load(path)(x)
+    draw = np.random.default_rng(0)
+    for file in sorted(path.iterdir()):
+        whole = file.read_bytes()
+        places = {0, len(whole) // 2, len(whole) - 1, *draw.integers(0, len(whole), 20).tolist()}
+        for at in sorted(places):
+            flipped(file, at, 1 << int(draw.integers(8)))
+            with pytest.raises(Error, match="W403") as caught:
+                load(path)
+            assert file.name in str(caught.value) or "format" in str(caught.value)
+            file.write_bytes(whole)
+        for size in (0, 1, len(whole) // 2, len(whole) - 1):
+            file.write_bytes(whole[:size])
+            with pytest.raises(Error, match=re.escape(file.name)):
+                load(path)
+        file.write_bytes(whole + b" " * (file.name != "manifest.json"))
+        if file.name != "manifest.json":
+            with pytest.raises(Error, match=re.escape(file.name)):
+                load(path)
+        file.write_bytes(whole)
+    np.testing.assert_array_equal(load(path)(x), y)
+
+
+def test_a_file_that_is_none_is_seen(folder: Path, tmp_path: Path) -> None:
+    """A pipe would be waited for, a device has no end, a link may lead nowhere or to itself."""
+    path = copied(folder, tmp_path)
+    for name in ("m.so", "m.safetensors", "m.o", "m.h", "manifest.json"):
+        whole = (path / name).read_bytes()
+
+        def becomes(make: Callable[[Path], Any], name: str = name, whole: bytes = whole) -> None:
+            (path / name).unlink()
+            make(path / name)
+            with pytest.raises(Error, match="W403"):
+                load(path)
+            (path / name).rmdir() if (path / name).is_dir() and not (
+                path / name).is_symlink() else (path / name).unlink()
+            (path / name).write_bytes(whole)
+
+        becomes(os.mkfifo)
+        becomes(Path.mkdir)
+        for target in ("/dev/zero", "/dev/null", name, "nowhere", "/", "/proc/self/mem"):
+            becomes(lambda file, target=target: file.symlink_to(target))
+        (path / name).rename(tmp_path / "elsewhere")
+        (path / name).symlink_to(tmp_path / "elsewhere")  # as stores of models have them
+        load(path)
+        flipped(tmp_path / "elsewhere", 50)
+        with pytest.raises(Error, match="W403"):
+            load(path)
+        (path / name).unlink()
+        (path / name).write_bytes(whole)
+    assert load(path)(batch(2)).shape == (2, 10)
+
+
+def test_files_that_change_after_they_were_verified_are_not_used(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one who waits for the moment between the two would have it."""
+    path, x = copied(folder, tmp_path), batch(3)
+    y = load(path)(x)
+    open_library, files = ctypes.CDLL, [path / "m.so", path / "m.safetensors"]
+
+    def changed(name: str) -> ctypes.CDLL:
+        for file in files:
+            file.write_bytes(b"what somebody else has written")
+        return open_library(name)
+
+    monkeypatch.setattr(loader, "_LIBRARIES", loader._Libraries())
+    monkeypatch.setattr(loader.ctypes, "CDLL", changed)
+    with pytest.raises(Error, match=r"W403.*m\.safetensors is not what"):
+        load(path)
+    shutil.copy(folder / "m.so", path / "m.so")
+    monkeypatch.setattr(loader.ctypes, "CDLL", open_library)
+    shutil.copy(folder / "m.safetensors", path / "m.safetensors")
+    loaded = load(path)
+    for file in files:
+        with file.open("r+b") as stream:  # in place, and shorter: what is mapped would be gone
+            stream.truncate(10)
+    np.testing.assert_array_equal(loaded(x), y)
+    with pytest.raises(Error, match="W403"):
+        load(path)
+
+
+def test_an_export_that_takes_the_place_of_one_that_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy, places, copied_at = loader.private_copy, iter(range(1, 4)), [0]
+    path = weft.export(lambda x: x, "f64[3]", path=tmp_path / "m")
+
+    def late(file: Path, wanted: str | None) -> Any:
+        k = next(places, 3)
+        if not np.array_equal(copied_at, [3]):
+            weft.export(lambda x: x + k, "f64[3]", path=path)
+            copied_at[:] = [k]
+        return copy(file, wanted)
+
+    monkeypatch.setattr(loader, "private_copy", late)
+    np.testing.assert_array_equal(weft.load(path)(np.zeros(3)), np.full(3, 3.0))
+
+
+def test_files_for_c_programs_need_not_be_there(folder: Path, tmp_path: Path) -> None:
+    path = copied(folder, tmp_path)
+    for name in ("m.o", "m.h", "m.plan"):
+        (path / name).unlink()
+    (path / "notes").write_text("mine")
+    assert load(path)(batch(2)).shape == (2, 10)
+
+
+def test_without_anonymous_files(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*args: Any) -> int:
+        raise OSError(38, "Function not implemented")
+
+    path, x = copied(folder, tmp_path), batch(3)
+    y = load(path)(x)
+    monkeypatch.setattr(loader, "_LIBRARIES", loader._Libraries())
+    monkeypatch.setattr(os, "memfd_create", refused)
+    loaded = load(path)
+    shutil.rmtree(path)
+    np.testing.assert_array_equal(loaded(x), y)
+
+
+def test_each_library_is_the_one_that_was_asked_for(tmp_path: Path) -> None:
+    """Names of copies come again: to the system, one name is one library."""
+    made = [weft.export(lambda x, k=k: x + k, "f64[3]", path=tmp_path / f"m{k}")
+            for k in range(12)]
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        for k, path in enumerate(made):
+            np.testing.assert_array_equal(weft.load(path)(np.zeros(3)), np.full(3, float(k)))
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_exported_again_at_the_same_place(tmp_path: Path) -> None:
@@ -290,12 +455,12 @@ def test_scratch_memory_is_kept_for_the_next_call(folder: Path) -> None:
 
 
 def test_cpu_that_lacks_a_feature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    places = {**cpu_check._PLACES, "reserved": (1, 0, 2, 16)}  # a bit that no CPU sets
-    monkeypatch.setattr(cpu_check, "_PLACES", places)
-    monkeypatch.setattr(cpu_check, "_ALWAYS", cpu_check._ALWAYS | {"reserved"})
+    places = {**cpu_check.FEATURES, "reserved": (1, 0, 2, 16)}  # a bit that no CPU sets
+    monkeypatch.setattr(cpu_check, "FEATURES", places)
+    monkeypatch.setattr(cpu_check, "LEVEL3", cpu_check.LEVEL3 | {"reserved"})
     made = graph(lambda b, x: b.mul(x, 2.0), "x:f32[3]")
     path = write_artifact(job(made, 1), tmp_path / "future")
-    with pytest.raises(Error, match=r"W403.*CPU lacks"):
+    with pytest.raises(Error, match=r"W403.*CPU lacks .* any of .*avx2, .*fma"):
         load(path)
     library = ctypes.CDLL(str(path / "future.so"))
     x = (ctypes.c_float * 3)()
@@ -461,13 +626,19 @@ def test_codes(folder: Path, tmp_path: Path) -> None:
     m.m_free_weights(weights)
 
 
-def test_values_of_the_weights_may_change(folder: Path, tmp_path: Path) -> None:
-    path = copied(folder, tmp_path)
+def test_values_of_the_weights_may_be_others(folder: Path, tmp_path: Path) -> None:
+    """Of a file that is named; in the folder itself, nobody could tell them from damage."""
+    path, other = copied(folder, tmp_path), tmp_path / "retrained.safetensors"
     data = bytearray((path / "m.safetensors").read_bytes())
     data[8 + int.from_bytes(data[:8], "little"):] = bytes(
         len(data) - 8 - int.from_bytes(data[:8], "little"))
-    (path / "m.safetensors").write_bytes(data)
-    assert not load(path)(batch(2)).any()
+    other.write_bytes(data)
+    assert not load(path, weights=other)(batch(2)).any()
+    assert not weft.load(path, weights=str(other))(batch(2)).any()
+    assert load(path)(batch(2)).any()
+    shutil.copy(other, path / "m.safetensors")
+    with pytest.raises(Error, match=r"W403.*m\.safetensors is not what was written"):
+        load(path)
 
 
 # -- linkers ------------------------------------------------------------------------------------
@@ -482,6 +653,9 @@ def test_own_linker(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     except Error as problem:
         assert problem.code == "W404"
         pytest.skip("the linker is for x86-64")
+    manifest = json.loads((path / "manifest.json").read_text())
+    manifest["files"]["m.so"] = digest(path / "m.so")
+    (path / "manifest.json").write_text(json.dumps(sealed(manifest)))
     x = batch(500)
     np.testing.assert_array_equal(load(path, threads=2)(x), load(folder)(x))
 
@@ -752,14 +926,11 @@ def test_size_that_stands_before_its_symbol_is_checked(
 
 def test_a_library_that_cannot_be_loaded(folder: Path, tmp_path: Path) -> None:
     path = copied(folder, tmp_path)
-    whole = (path / "m.so").read_bytes()
-    for part in (whole[:len(whole) // 2], whole[:-1], whole[:70], b"\x7fELF and nothing more", b""):
-        (path / "m.so").unlink()  # as one that is loaded must not be written to
-        (path / "m.so").write_bytes(part)
-        with pytest.raises(Error, match=r"W403: .*m\.so is not whole"):
-            load(path)
     (path / "m.so").write_bytes(b"no library at all")
-    with pytest.raises(Error, match=r"W403: .*m\.so cannot be loaded"):
+    manifest = json.loads((path / "manifest.json").read_text())
+    manifest["files"]["m.so"] = digest(path / "m.so")
+    (path / "manifest.json").write_text(json.dumps(sealed(manifest)))
+    with pytest.raises(Error, match="W403: the library of the artifact cannot be loaded: "):
         load(path)
 
 

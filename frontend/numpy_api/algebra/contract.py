@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import string
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -20,6 +19,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.dims import differ
 from ....ir.indices.index import Dim, Expr
+from ....ir.letters import LETTERS
 from ....ir.types import as_dtype
 from ...tracing.context.active import current
 from ...tracing.operand import (
@@ -37,7 +37,8 @@ from ...tracing.operand import (
 from ...tracing.values.tracer import Tracer
 from ..registry import numpy
 
-_LETTERS = string.ascii_letters
+_BATCH = LETTERS[26:]  # capital first, as letters of cores are small
+_FREE = LETTERS.replace("K", "").replace("N", "")
 _INT32, _FLOAT32 = np.dtype(np.int32), np.dtype(np.float32)
 _UNKNOWN = 1024  # what a size that is not known counts as
 
@@ -90,7 +91,7 @@ def _gufunc(left_core: str, right_core: str, out_core: str) -> Callable[..., Any
             raise error("W102", "a product of arrays needs operands with dims, not scalars",
                         types=[type_of(a) for a in inputs], hint="multiply scalars with *")
         y = _matched_core(x, y, left_core, right_core)
-        batch = string.ascii_uppercase[:max(x.ndim - len(left_core), y.ndim - len(right_core))]
+        batch = _BATCH[:max(x.ndim - len(left_core), y.ndim - len(right_core))]
         left = batch[len(batch) - x.ndim + len(left_core):] + left_core
         right = batch[len(batch) - y.ndim + len(right_core):] + right_core
         return cast(contract(x, y, left, right, batch + out_core), result)
@@ -169,8 +170,8 @@ def dot(a: Any, b: Any) -> Any:
         return np.multiply(strong(a), strong(b))
     x, y = _pair(a, b)
     y = _matched_core(x, y, "K", "K" if y.ndim == 1 else "KN")
-    left = _LETTERS[:x.ndim - 1] + "K"
-    right = _LETTERS[x.ndim:x.ndim + y.ndim - 2] + ("KN" if y.ndim > 1 else "K")
+    left = _FREE[:x.ndim - 1] + "K"
+    right = _FREE[x.ndim:x.ndim + y.ndim - 2] + ("KN" if y.ndim > 1 else "K")
     return contract(x, y, left, right, (left + right).replace("K", ""))
 
 
@@ -206,8 +207,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
                      for part, rank in zip(axes, (x.ndim, y.ndim), strict=True))
     if len(first) != len(second):
         raise error("W102", "tensordot needs as many axes of the one operand as of the other")
-    left = list(_LETTERS[:x.ndim])
-    right = list(_LETTERS[x.ndim:x.ndim + y.ndim])
+    left = list(LETTERS[:x.ndim])
+    right = list(LETTERS[x.ndim:x.ndim + y.ndim])
     y = _matched_axes(x, y, list(zip(first, second, strict=True)),
                       "choose other axes, or transpose")
     for i, j in zip(first, second, strict=True):
@@ -270,7 +271,7 @@ def _has_sums_between(terms: Sequence[str], out: str) -> bool:
 def _as_text(operands: Sequence[Any]) -> list[Any]:
     """``einsum(x, [0, 1], y, [1, 2], [0, 2])`` with letters."""
     def term(numbers: Sequence[Any]) -> str:
-        return "".join("..." if number is Ellipsis else _LETTERS[as_int(number, "letter")]
+        return "".join("..." if number is Ellipsis else LETTERS[as_int(number, "letter")]
                        for number in numbers)
 
     count = len(operands) // 2
@@ -322,7 +323,7 @@ def _parse(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
     terms = left.split(",")
     if len(terms) != len(ranks):
         raise error("W102", f"'{subscripts}' has {len(terms)} operands, got {len(ranks)}")
-    spare = [c for c in _LETTERS if c not in text]
+    spare = [c for c in LETTERS if c not in text]
     batch = max((rank - len(term) + 3 for term, rank in zip(terms, ranks, strict=True)
                  if "..." in term), default=0)
     dots = "".join(spare[:batch])

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import functools
 import math
-import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,9 +25,10 @@ import numpy as np
 from ...diagnose import error
 from ...host import HostFunction
 from ...indices.dims import nonnegative
+from ...letters import LETTERS
 from ...types import I64
 
-_LETTERS = string.ascii_letters[:20] + string.ascii_uppercase
+_BATCH = LETTERS[:20] + LETTERS[26:]
 
 
 def _transposed(b: Any, x: Any) -> Any:
@@ -65,7 +65,7 @@ def _product(b: Any, *factors: Any) -> Any:
     """Matrix products from left to right."""
     result = factors[0]
     for factor in factors[1:]:
-        batch = _LETTERS[:len(result.shape) - 2]
+        batch = _BATCH[:len(result.shape) - 2]
         result = b.contract(result, factor, dims=f"{batch}xy,{batch}yz->{batch}xz")
     return result
 
