@@ -20,6 +20,7 @@ from types import MappingProxyType
 
 from ....ir.plans.entry import MAX_RANK
 from ....ir.plans.plan import HOST_FAILED
+from ....ir.plans.stack import ARENA_BYTES, ARGUMENTS_BYTES
 from ..text import COLD, FunctionText
 from .pool import POOLED_BYTES, Emitted, ImportTable, emit_blocks, emit_pool
 
@@ -45,8 +46,6 @@ LAYOUT: Mapping[str, int] = MappingProxyType({
     "complex.value": 16,
 })
 """Byte offsets in CPython's and NumPy's structures; the runtime checks them before any call."""
-
-_STACK_ARENA = 64 << 10  # bytes; larger arenas are kept from call to call
 
 
 def dim_word(index: int, first: bool) -> int:
@@ -138,34 +137,64 @@ def _entry(table: ImportTable) -> FunctionText:
     inputs, count = _header(f, "inputs"), _header(f, "results")
     _guard(f, f(f"icmp eq i64 %nargs, {inputs}"))
     _guard(f, f("icmp eq ptr %kwnames, null"))
-    pointers = f(f"alloca ptr, i64 {f(f'add i64 {inputs}, {count}')}, align 8")
-    dims = f(f"alloca i64, i64 {_header(f, 'dims')}, align 8")
-    slots = f("alloca i64, i64 %nargs, align 8")
-    results = f(f"alloca ptr, i64 {count}, align 8")
+    # Slots for numbers, then pointers to data, then results, then dims.
+    words = f(f"shl i64 {f(f'add i64 {inputs}, {count}')}, 1")
+    size = f(f"shl i64 {f(f'add i64 {words}, ' + _header(f, 'dims'))}, 3")
+    slots, heap = _memory(f, table, size)
+    pointers = element(f, "i64", slots, inputs)
+    results = element(f, "i64", pointers, f(f"add i64 {inputs}, {count}"))
+    dims = element(f, "i64", slots, words)
     memory = f"ptr {pointers}, ptr {dims}, ptr {slots}, ptr %table"
     first = element(f, "i64", "%constants", len(HEADER))
     rows = f(f"call ptr @weft_arguments(ptr %args, i64 {inputs}, ptr {first}, {memory})")
-    _guard(f, f(f"icmp ne ptr {rows}, null"))
-    _evaluate_sizes(f, dims)
+    _guard(f, f(f"icmp ne ptr {rows}, null"), "unfit")
+    _evaluate_sizes(f, dims, "unfit")
     data = element(f, "ptr", pointers, inputs)
     made = f(f"call i64 @weft_results(i64 {count}, ptr {rows}, ptr {data}, ptr {dims}, "
              f"ptr {results}, ptr %table)")
     _guard(f, f(f"icmp eq i64 {made}, {count}"), "undo")
     status = f(f"call i32 @weft_run(ptr %constants, ptr {pointers}, ptr {dims}, ptr %table)")
     _guard(f, f(f"icmp eq i32 {status}, 0"), "failed")
-    _return_results(f, table, results, count)
+    _return_results(f, table, results, count, heap)
     f.place("failed")
     f.branch(f(f"icmp eq i32 {status}, {HOST_FAILED}"), "raise", "undo")
     f.place("raise")  # what a function of the host has raised: the runtime has it
     undone = f(f"call ptr @weft_undo(ptr {results}, i64 {made})")
     table.call(f, "void", "Py_DecRef", ("ptr", undone))
     again = f(f"load ptr, ptr {_slot(f, 'raise')}")
-    f.ret(f"ptr {table.call(f, 'ptr', 'PyObject_CallNoArgs', ('ptr', again))}")
+    _leave(f, table, heap, table.call(f, "ptr", "PyObject_CallNoArgs", ("ptr", again)))
     f.place("undo")
-    f.ret(f"ptr {f(f'call ptr @weft_undo(ptr {results}, i64 {made})')}")
+    _leave(f, table, heap, f(f"call ptr @weft_undo(ptr {results}, i64 {made})"))
+    f.place("unfit")
+    _leave(f, table, heap, f("call ptr @weft_undo(ptr null, i64 0)"))
+    f.place("full")
+    table.call(f, "ptr", "PyErr_NoMemory")
+    f.ret("ptr null")
     f.place("miss")
     f.ret(f"ptr {f('call ptr @weft_undo(ptr null, i64 0)')}")
     return f
+
+
+def _memory(f: FunctionText, table: ImportTable, size: str) -> tuple[str, str]:
+    """Memory for a call: its share of the stack if that is enough, else a block of the heap, which
+    is told, too; it is null on the stack."""
+    stack = f.alloca("i8", ARGUMENTS_BYTES, 16)
+    before, block, ready = f.block, f.fresh("block"), f.fresh("ready")
+    f.branch(f(f"icmp ule i64 {size}, {ARGUMENTS_BYTES}"), ready, block)
+    f.place(block)
+    found = table.call(f, "ptr", "aligned_alloc", ("i64", "64"),
+                       ("i64", f(f"and i64 {f(f'add i64 {size}, 63')}, -64")))
+    f.branch(f(f"icmp eq ptr {found}, null"), "full", ready)
+    f.place(ready)
+    return (f(f"phi ptr [ {stack}, %{before} ], [ {found}, %{block} ]"),
+            f(f"phi ptr [ null, %{before} ], [ {found}, %{block} ]"))
+
+
+def _leave(f: FunctionText, table: ImportTable, heap: str, answer: str) -> None:
+    """Return from a call; what it has of the heap goes back."""
+    with f.when(f(f"icmp ne ptr {heap}, null")):
+        table.call(f, "void", "free", ("ptr", heap))
+    f.ret(f"ptr {answer}")
 
 
 def _refuse(table: ImportTable) -> FunctionText:
@@ -176,7 +205,7 @@ def _refuse(table: ImportTable) -> FunctionText:
     return f
 
 
-def _evaluate_sizes(f: FunctionText, dims: str) -> None:
+def _evaluate_sizes(f: FunctionText, dims: str, other: str) -> None:
     """Have the program compute its expressions; a negative size is a miss."""
     compute, done = f.fresh("compute"), f.fresh("done")
     sizes_of = _header(f, "sizes_of", "ptr")
@@ -184,12 +213,14 @@ def _evaluate_sizes(f: FunctionText, dims: str) -> None:
     f.place(compute)
     f.do(f"call void {sizes_of}(ptr {dims})")
     with f.loop(_header(f, "symbols"), _header(f, "dims")) as i:
-        _guard(f, f(f"icmp sge i64 {_at(f, 'i64', dims, i)}, 0"))
+        _guard(f, f(f"icmp sge i64 {_at(f, 'i64', dims, i)}, 0"), other)
     f.jump(done)
     f.place(done)
 
 
-def _return_results(f: FunctionText, table: ImportTable, results: str, count: str) -> None:
+def _return_results(
+    f: FunctionText, table: ImportTable, results: str, count: str, heap: str
+) -> None:
     with f.loop("0", _header(f, "scalars")) as i:
         place = element(f, "ptr", results, i)
         array, done = f(f"load ptr, ptr {place}"), f.fresh("done")
@@ -203,7 +234,7 @@ def _return_results(f: FunctionText, table: ImportTable, results: str, count: st
         f.place(done)
     f.branch(_flag(f, SINGLE), "single", "several")
     f.place("single")
-    f.ret(f"ptr {_at(f, 'ptr', results, 0)}")
+    _leave(f, table, heap, _at(f, "ptr", results, 0))
     f.place("several")
     # made after the run: a tuple can start the garbage collector, and that any code
     made = table.call(f, "ptr", "PyTuple_New", ("i64", count))
@@ -211,7 +242,7 @@ def _return_results(f: FunctionText, table: ImportTable, results: str, count: st
     with f.loop("0", count) as i:
         item = ("ptr", _at(f, "ptr", results, i))
         table.call(f, "i32", "PyTuple_SetItem", ("ptr", made), ("i64", i), item)
-    f.ret(f"ptr {made}")
+    _leave(f, table, heap, made)
 
 
 def _arguments(table: ImportTable) -> FunctionText:
@@ -395,19 +426,17 @@ def _run(table: ImportTable) -> FunctionText:
     size = f(f"phi i64 [ {static}, %entry ], [ {asked}, %ask ]")
     f.branch(f(f"icmp eq i64 {size}, 0"), "ready", "some")
     f.place("some")
-    f.branch(f(f"icmp ule i64 {size}, {_STACK_ARENA}"), "stack", "take")
-    f.place("stack")
-    local = f(f"alloca i8, i64 {size}, align 64")
-    f.jump("ready")
-    f.place("take")
+    local = f.alloca("i8", ARENA_BYTES, 64)
+    f.branch(f(f"icmp ule i64 {size}, {ARENA_BYTES}"), "ready", "take")
+    f.place("take")  # larger ones are kept from call to call
     spare = _slot(f, "spare")
     block = f(f"call ptr @weft_take(i64 {size}, ptr {spare})")
     _guard(f, f(f"icmp ne ptr {block}, null"), "full")
     kept, taken = element(f, "i8", block, 64), f.block
     f.jump("ready")
     f.place("ready")
-    arena = f(f"phi ptr [ null, %known ], [ {local}, %stack ], [ {kept}, %{taken} ]")
-    held = f(f"phi ptr [ null, %known ], [ null, %stack ], [ {block}, %{taken} ]")
+    arena = f(f"phi ptr [ null, %known ], [ {local}, %some ], [ {kept}, %{taken} ]")
+    held = f(f"phi ptr [ null, %known ], [ null, %some ], [ {block}, %{taken} ]")
     status = _call_program(f, table, arena)
     f.branch(f(f"icmp eq ptr {held}, null"), "done", "give")
     f.place("give")

@@ -94,7 +94,7 @@ def pool_parts(
     ``threads`` threads (the caller and up to 63 workers), and returns when all have ended. With
     ``threads`` or ``tasks`` below 2, or the pool busy, that is one range in the caller's thread;
     so results must not depend on cuts. The body's scratch is the caller's in its thread, and
-    ``WORKER_SCRATCH`` bytes in a worker, aligned to pages and full of what was left there.
+    ``SCRATCH_BYTES`` bytes in a worker, aligned to pages and full of what was left there.
 
     Workers are never joined: the code must stay mapped until the process ends (the JIT library
     is never freed, not even at exit; a shared object is linked with ``-z nodelete``).
