@@ -152,12 +152,14 @@ declare void @use(ptr)
 def test_a_large_workspace_is_scratch() -> None:
     """Rows that are kept, tiles that are turned and sums in memory, of which a kernel may have any
     number, count in the plan's scratch as soon as they are more than their share of the stack."""
-    for name in ("softmaxes", "turned", "reductions32"):
-        case = next(case for case in CASES if case[0] == name)
-        plan = weft.compile(case[1]).lower(*case[3]).stages.plan
+    for function, specs in (
+            (small_stacks.softmaxes, ("f64[40,3000]",)),
+            (small_stacks.turned, ("f64[300,300]",) * 9),
+            (small_stacks.reductions, ("f32[a,b]",))):
+        plan = weft.compile(function).lower(*specs).stages.plan
         large = [kernel for kernel in plan.kernels.values()
                  if workspace_bytes(kernel) > WORKSPACE_BYTES]
-        assert large, name
+        assert large, function.__name__
         assert plan.scratch >= max(map(workspace_bytes, large))
     small = weft.compile(small_stacks.softmax).lower(np.ones((40, 100))).stages.plan
     assert not plan_scratch(small) and max(map(workspace_bytes, small.kernels.values())) > 0

@@ -42,6 +42,8 @@ def frames_of(assembly: str) -> dict[str, Frame]:
                 frame.fixed = False
             elif word != "addq" or int(number[1]) < 0:
                 frame.size += abs(int(number[1]))
+        elif word == "movq" and rest.endswith(", %rsp") and not rest.startswith("%rbp"):
+            frame.fixed = False
         elif word in ("callq", "jmp"):
             called = _CALLED.match(rest)
             if called:
