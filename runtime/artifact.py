@@ -448,11 +448,9 @@ class Loaded:
                 arena = np.empty(size, np.uint8)
             if arena.size < size:
                 arena = np.empty(size, np.uint8)
-        status = self._run(*([] if self._handle is None else [self._handle]), pointers,
+        status = self._run(*([] if self._weights is None else [self._weights.handle]), pointers,
                            sizes.dims,
                            None if arena is None else ctypes.c_void_p(address_of(arena)),
-        status = self._run(*([] if self._weights is None else [self._weights.handle]), pointers,
-                           sizes, None if arena is None else ctypes.c_void_p(arena.ctypes.data),
                            ctypes.c_int32(self.threads))
         if arena is not None:
             self._spare[:] = [arena]

@@ -13,19 +13,20 @@ address plus a constant, and loading checks that the header is the very one seen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from ...ir.plans.control import SIZE
 from ...ir.plans.plan import ALIGNMENT, MISFIT, NO_MEMORY, Plan, map_launches
+from ...ir.plans.stack import ARGUMENTS_BYTES
 from ...ir.types import TensorType
 from ..cpu.host.poll import field
 from ..cpu.host.threads import pool_parts
 from ..cpu.program import program_parts
 from ..cpu.sorts.sorter import sorts_of
 from ..cpu.target import Target
-from ..cpu.text import FunctionText, module_text
+from ..cpu.text import FunctionText, heap_block, module_text
 from ..cpu.types import LLVM_TYPES, memory_type
 from .cpu_check import emit_cpu_check, portable
 
@@ -163,7 +164,8 @@ class _Writer:
         for at in range(len(artifact.dims)):
             size = f(f"load i64, ptr {_element(f, 'i64', '%dims', at)}, align 8")
             _unless(f, f"icmp slt i64 {size}, 0", _status("bad_argument"))
-        slots = f.alloca("ptr", len(artifact.sources) + len(artifact.results), 8)
+        count = len(artifact.sources) + len(artifact.results)
+        slots, free = _words(f, count, _status("no_memory"))
         given = 0
         for at, source in enumerate([*artifact.sources, *map(Source, artifact.results)]):
             pointer = ""
@@ -175,32 +177,36 @@ class _Writer:
                 pointer = weight if not pointer else f(
                     f"select i1 {f(f'icmp eq ptr {pointer}, null')}, ptr {weight}, ptr {pointer}")
             f.do(f"store ptr {pointer}, ptr {_element(f, 'ptr', slots, at)}, align 8")
-        self._run(f, slots)
+        self._run(f, slots, free)
         return f
 
-    def _run(self, f: FunctionText, slots: str) -> None:
+    def _run(self, f: FunctionText, slots: str, free: Callable[[], None]) -> None:
         """Call the program with the caller's arena, an own one, or none if it needs none."""
+        def leave(status: str) -> None:
+            free()
+            f.ret(f"i32 {status}")
+
         control = f.alloca("i64", SIZE // 8, 8)
         f.do(f"store ptr null, ptr {field(f, 'hook', control)}, align 8")
         program = f"call i32 @{self.name}.program(ptr {slots}, ptr %dims, ptr"
         threads = f"i64 {f('sext i32 %threads to i64')}, ptr {control})"
         if self.artifact.plan.arena == 0:
-            f.ret(f"i32 {f(f'{program} null, {threads}')}")
+            leave(f(f"{program} null, {threads}"))
             return
         f.branch(f("icmp eq ptr %arena, null"), "own", "given")
         f.place("given")  # aligned here, so that any memory will do
         address = f(f"add i64 {f('ptrtoint ptr %arena to i64')}, {ALIGNMENT - 1}")
         aligned = f(f"inttoptr i64 {f(f'and i64 {address}, {-ALIGNMENT}')} to ptr")
-        f.ret(f"i32 {f(f'{program} {aligned}, {threads}')}")
+        leave(f(f"{program} {aligned}, {threads}"))
         f.place("own")
         size = self._arena(f, "%dims")
         # Never 0 bytes, for which NULL would not mean that memory is short.
         rounded = f(f"and i64 {f(f'add i64 {size}, {ALIGNMENT}')}, {-ALIGNMENT}")
         block = f.call("ptr", "aligned_alloc", ("i64", str(ALIGNMENT)), ("i64", rounded))
-        _unless(f, f"icmp eq ptr {block}, null", _status("no_memory"))
+        _unless(f, f"icmp eq ptr {block}, null", _status("no_memory"), free)
         status = f(f"{program} {block}, {threads}")
         f.call("void", "free", ("ptr", block))
-        f.ret(f"i32 {status}")
+        leave(status)
 
     def typed(self, *, arena: bool) -> FunctionText:
         """The function that C programs call: an argument for each array, number and dim."""
@@ -217,23 +223,26 @@ class _Writer:
         params.append(("i32", "threads"))
         f = self.function("i32", "with_arena" if arena else "",
                           [*params, ("ptr", "arena")] if arena else params)
-        args = f.alloca("ptr", max(1, len(stored)), 8)
+        # Pointers, then the numbers that some point to, then dims.
+        count = len(stored)
+        args, free = _words(f, 2 * count + len(artifact.dims), _status("no_memory"))
         for at, (kind, value) in enumerate(stored):
             if kind != "ptr":
-                number = f.alloca(kind, 1, 8)
-                f.do(f"store {kind} {value}, ptr {number}")
+                number = _element(f, "i64", args, count + at)
+                f.do(f"store {kind} {value}, ptr {number}, align 8")
                 value = number
             f.do(f"store ptr {value}, ptr {_element(f, 'ptr', args, at)}, align 8")
+        dims = self._put_dims(f, _element(f, "i64", args, 2 * count))
         handle = "ptr %weights, " if self.handle else ""
-        f.ret("i32 " + f(f"call i32 @{self.name}_call({handle}ptr {args}, ptr {self._dims(f)}, "
-                         f"ptr {'%arena' if arena else 'null'}, i32 %threads)"))
+        status = f(f"call i32 @{self.name}_call({handle}ptr {args}, ptr {dims}, "
+                   f"ptr {'%arena' if arena else 'null'}, i32 %threads)")
+        free()
+        f.ret(f"i32 {status}")
         return f
 
-    def _dims(self, f: FunctionText) -> str:
-        """The arguments ``%d0, %d1, ...`` as an array."""
-        count = len(self.artifact.dims)
-        dims = f.alloca("i64", max(1, count), 8)
-        for at in range(count):
+    def _put_dims(self, f: FunctionText, dims: str) -> str:
+        """Put the arguments ``%d0, %d1, ...`` into an array."""
+        for at in range(len(self.artifact.dims)):
             f.do(f"store i64 %d{at}, ptr {_element(f, 'i64', dims, at)}, align 8")
         return dims
 
@@ -253,7 +262,9 @@ class _Writer:
             return f
         for at in range(count):
             _unless(f, f"icmp slt i64 %d{at}, 0", "i64 0")
-        size = self._arena(f, self._dims(f))
+        dims, free = _words(f, count, "i64 0")  # then there is none, and a call says so
+        size = self._arena(f, self._put_dims(f, dims))
+        free()
         f.ret(f"i64 {f(f'add i64 {size}, {ALIGNMENT - 1}')}")
         return f
 
@@ -322,11 +333,29 @@ class _Writer:
         return [f, version], constants
 
 
-def _unless(f: FunctionText, condition: str, result: str) -> None:
-    """Return ``result`` if ``condition`` holds."""
+def _words(f: FunctionText, count: int, without: str) -> tuple[str, Callable[[], None]]:
+    """Memory for so many words, and what frees it: it is on the stack, or from the heap if it is
+    more than its share; ``without`` any the function returns that."""
+    if 8 * count <= ARGUMENTS_BYTES:
+        return f.alloca("i64", max(1, count), 8), lambda: None
+    block = heap_block(f, 8 * count)
+    _unless(f, f"icmp eq ptr {block}, null", without)
+
+    def free() -> None:
+        f.call("void", "free", ("ptr", block))
+
+    return block, free
+
+
+def _unless(
+    f: FunctionText, condition: str, result: str, free: Callable[[], None] | None = None
+) -> None:
+    """Return ``result``, after ``free``, if ``condition`` holds."""
     with_it, fine = f.fresh("bad"), f.fresh("fine")
     f.branch(f(condition), with_it, fine)
     f.place(with_it)
+    if free is not None:
+        free()
     f.ret(result)
     f.place(fine)
 

@@ -19,8 +19,10 @@ from collections.abc import Mapping, Sequence
 
 from ...ir.indices.dims import argument_sizes, symbols_from
 from ...ir.indices.index import Dim, Expr, Monomial, Symbol, parts_of, symbol, terms_of
+from ...ir.kernels.tiling import round_up
 from ...ir.plans.entry import Entry
 from ...ir.plans.plan import MISFIT, MOST_BYTES, NO_MEMORY, Plan, Window, tasks_of
+from ...ir.plans.stack import STEPS_BYTES
 from .dims import emit_dim
 from .host.entry import emit_entry
 from .host.support import element
@@ -30,7 +32,7 @@ from .steps.clock import clock_functions
 from .steps.launches import run_steps, step_globals
 from .steps.table import StepTable
 from .target import Target
-from .text import FunctionText, module_text
+from .text import FunctionText, heap_block, module_text
 
 
 def emit_program(plan: Plan, target: Target, entry: Entry) -> str:
@@ -57,7 +59,7 @@ def program_parts(
     if plan.times:
         functions += clock_functions(plan)
     polls = any(part.polls for f in functions for part in f.family())
-    functions += [*table.functions, _program(plan, symbols, table, pool, polls)]
+    functions += [*table.functions, *_program(plan, symbols, table, pool, polls)]
     if not isinstance(plan.arena, int):
         functions.append(_arena(plan, symbols))
     return functions, [NOWHERE, *step_globals(table)]
@@ -159,15 +161,26 @@ def _arena(plan: Plan, symbols: Sequence[str]) -> FunctionText:
 
 def _program(
     plan: Plan, symbols: Sequence[str], table: StepTable, pool: str, polls: bool
-) -> FunctionText:
+) -> list[FunctionText]:
+    """The program: its registers and context are on the stack, or, where there are many, in memory
+    that a function around it takes from the heap."""
     params = [("ptr", "args"), ("ptr", "dims"), ("ptr", "arena"), ("i64", "threads"),
               ("ptr", "control")]
-    f = FunctionText("i32", plan.name, params)
+    count = round_up(len(table.registers), 2)
+    size = 8 * (count + table.slots)
+    if size <= STEPS_BYTES:
+        f = FunctionText("i32", plan.name, params)
+        around, memory = [], f.alloca("i64", size // 8, align=16)
+    else:
+        name = f"{plan.name}_inside"
+        f = FunctionText("i32", name, [*params, ("ptr", "memory")], linkage="internal",
+                         attributes="noinline nounwind")
+        around, memory = [_with_memory(plan.name, name, params, size)], "%memory"
     if symbols:
         fits = f(f"call i32 @{plan.name}_fits(ptr %dims)")
         _return_if(f, f(f"icmp ne i32 {fits}, 0"), fits)
     dims = _load_dims(f, plan, symbols)
-    registers = f.alloca("i64", len(table.registers), align=16)
+    registers, context = memory, element(f, "i64", memory, count)
     for at, start in enumerate(table.registers):
         if start is None:
             continue
@@ -178,11 +191,24 @@ def _program(
         else:
             value = emit_dim(f, start, dims)
         f.do(f"store i64 {value}, ptr {element(f, 'i64', registers, at)}, align 8")
-    context = f.alloca("i64", table.slots, align=16)
     scratch = "null"
     if plan.scratch:
         scratch = f(f"getelementptr i8, ptr %arena, i64 {emit_dim(f, plan.scratch_at, dims)}")
     run_steps(f, table, registers, context, scratch, pool, polls)
+    return [f, *around]
+
+
+def _with_memory(
+    name: str, inside: str, params: Sequence[tuple[str, str]], size: int
+) -> FunctionText:
+    """The function that calls another one with so many bytes of the heap; NO_MEMORY without."""
+    f = FunctionText("i32", name, params)
+    memory = heap_block(f, size)
+    _return_if(f, f(f"icmp eq ptr {memory}, null"), NO_MEMORY)
+    given = ", ".join(f"{type_} %{param}" for type_, param in params)
+    status = f(f"call i32 @{inside}({given}, ptr {memory})")
+    f.call("void", "free", ("ptr", memory))
+    f.ret(f"i32 {status}")
     return f
 
 

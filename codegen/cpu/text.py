@@ -361,3 +361,8 @@ def module_text(
     )
     texts = [prelude, *globals_, *map(str, functions), *declarations]
     return "\n\n".join(text for text in texts if text) + "\n"
+
+
+def heap_block(f: FunctionText, size: int) -> str:
+    """Memory of so many bytes for ``free``, aligned to a cache line; null if there is none."""
+    return f.call("ptr", "aligned_alloc", ("i64", "64"), ("i64", str(-(-size // 64) * 64)))

@@ -11,9 +11,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...ir.indices.index import product
-from ...ir.kernels.access import local_bytes
 from ...ir.kernels.kernel import Axis, Carry, Contract, Kernel, Sort
 from ...ir.kernels.tiling import power_of_two
+from ...ir.kernels.workspace import local_bytes
+from ...ir.plans.stack import SCRATCH_BYTES
 from ..kernel.axes import with_periods
 from ..kernel.collapse import does_nothing, with_few_axes
 from ..kernel.sides import extent_of, sides_of, with_whole_rows
@@ -36,7 +37,7 @@ ACROSS_BLOCK = 64      # lines that stay in the first-level cache while neighbou
 COLUMN_BLOCK = 256     # columns of one task that walks down all rows: several share a tall array
 ROWS = (64, 32, 16)    # of a product that one task has with all that follows; fewer if long
 LONG_ROWS = (128, *ROWS, 8, 4, 2, 1)  # where each block of rows reads an operand from beyond L2
-LONG_BYTES = 32 << 20  # of their locals: half of what a worker has
+LONG_BYTES = SCRATCH_BYTES // 2  # of their locals
 FAR = 4        # times L2: an operand that is not there any more when it is read again
 FEW_TASKS = 8  # that are left to share among cores
 COLUMNS = 512

@@ -1,5 +1,4 @@
-"""What a kernel reads and writes, what follows for the memory of its parameters, and the memory
-that its tasks need besides."""
+"""What a kernel reads and writes, and what follows for the memory of its parameters."""
 
 from __future__ import annotations
 
@@ -8,9 +7,7 @@ from dataclasses import replace
 
 from ..indices.affine import coefficient
 from ..indices.index import Dim, row_major, symbols_of
-from ..plans.plan import ALIGNMENT
 from .kernel import Axis, Contract, Kernel, Load, Reduce, Sort, Stmt, Store, stages_of, summed_axes
-from .tiling import round_up
 
 
 def reads_and_stores(kernel: Kernel) -> tuple[frozenset[str], frozenset[str]]:
@@ -139,16 +136,3 @@ def _stored_last(kernel: Kernel, source: str, target: str) -> bool:
         if isinstance(stmt, Store) and stmt.param == target:
             first_store = min(first_store, level)
     return last_need <= first_store
-
-
-def local_bytes(kernel: Kernel) -> int:
-    """Bytes of scratch that the locals of a kernel take."""
-    ends = [local.offset + local.type.nbytes for local in kernel.locals]
-    return round_up(max((end for end in ends if isinstance(end, int)), default=0), ALIGNMENT)
-
-
-def scratch_bytes(kernel: Kernel) -> int:
-    """Bytes that each worker brings to a kernel: its locals, and what contractions pack."""
-    packed = max((stmt.tiling.scratch_bytes for stmt in kernel.body
-                  if isinstance(stmt, Contract) and stmt.tiling is not None), default=0)
-    return local_bytes(kernel) + round_up(packed, ALIGNMENT)

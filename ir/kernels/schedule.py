@@ -27,6 +27,7 @@ from ..indices.index import Dim
 MOST_VECTOR = 256       # lanes of a vector step: 16 registers of 16
 KEPT_BYTES = 32 << 10   # of a row that is kept: it has to stay in the first-level cache
 TURNED_BYTES = 32 << 10  # of what a task turns of one load
+MOST_LINES = 16         # of a tile that is turned: more would not fit in registers
 MOST_UNROLLED = 128     # rounds of a loop that are all written out
 MOST_AT_ONCE = 8        # lanes that meet in registers, or indices of one
 # Lanes of a masked step: the mask of more does not stay in registers, which takes LLVM as long as

@@ -16,8 +16,9 @@ from ..diagnose import Error
 from ..indices.dims import nonnegative
 from ..indices.index import divide, symbols_of
 from ..indices.walk import evaluate
-from ..kernels.access import may_share, reads_and_stores, scratch_bytes
+from ..kernels.access import may_share, reads_and_stores
 from ..kernels.kernel import Check
+from ..kernels.workspace import scratch_bytes
 from ..ops.op import Kind
 from ..ops.table import OPS
 from ..plans.plan import (

@@ -12,6 +12,7 @@ from ...ir.indices.index import Dim, product
 from ...ir.indices.space import Index, is_chain, own_dims
 from ...ir.ops.axes.reduce import contract_letters, contract_places
 from ...ir.ops.op import Kind
+from ...ir.plans.stack import SCRATCH_BYTES
 from .nesting import SHORT, loops_nest, sums_of
 from .region import Region, axes_of, in_order, runs_of
 
@@ -25,7 +26,7 @@ LARGE = 16 << 20      # bytes that no cache of one core holds
 ROW_BYTES = 32 << 10
 LONG_ROW_BYTES, LONG_ROWS = 256 << 10, 1024
 HUGE_ROW_BYTES, HUGE = 4 << 20, 1 << 30
-KEPT_BYTES = 48 << 20  # of all values that there are of one row: a worker has memory for them
+KEPT_BYTES = SCRATCH_BYTES * 3 // 4  # of all values that there are of one row
 
 
 def admits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:

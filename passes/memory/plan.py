@@ -20,8 +20,8 @@ from dataclasses import replace
 from ...ir.graph import Graph, Value
 from ...ir.indices.dims import Requirement, nonnegative, not_negative
 from ...ir.indices.index import Dim, ceil_div
-from ...ir.kernels.access import scratch_bytes
 from ...ir.kernels.kernel import Kernel
+from ...ir.kernels.workspace import scratch_bytes
 from ...ir.plans.calls import Body, BranchCall, Call, GroupCall, HostCall, LoopCall, kernel_calls
 from ...ir.plans.plan import (
     ALIGNMENT,

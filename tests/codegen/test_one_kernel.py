@@ -24,12 +24,12 @@ from one_kernel import (
 from texts import without_places
 
 import weft
-from weft.codegen.cpu.host.workers import WORKER_SCRATCH
 from weft.ir.interp.graph import run_plan
-from weft.ir.kernels.access import scratch_bytes
 from weft.ir.kernels.kernel import Contract
+from weft.ir.kernels.workspace import scratch_bytes
 from weft.ir.plans.calls import kernel_calls
 from weft.ir.plans.plan import Alloc
+from weft.ir.plans.stack import SCRATCH_BYTES
 from weft.ir.text.parser import parse_kernel
 from weft.ir.text.printer import print_kernel
 from weft.ir.text.same import same_kernel
@@ -188,7 +188,7 @@ def test_values_of_very_long_rows_fit_a_worker() -> None:
 
     specs = "f32[300,8]", *("f32[8,1000000]",) * 20
     stages = weft.compile(target="x86-64-v3")(many).lower(*specs).stages
-    assert all(scratch_bytes(kernel) <= WORKER_SCRATCH for kernel in stages.plan.kernels.values())
+    assert all(scratch_bytes(kernel) <= SCRATCH_BYTES for kernel in stages.plan.kernels.values())
 
 
 @pytest.mark.parametrize("depth", [8, 700])

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from running import in_threads, python
 
 from weft.codegen.cpu.host.threads import pool_module, pool_parts
-from weft.codegen.cpu.host.workers import WORKER_SCRATCH
 from weft.codegen.cpu.text import FunctionText, module_text
+from weft.ir.plans.stack import SCRATCH_BYTES
 
 TRIPLES = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
 BODY = [("ptr", "context"), ("i64", "begin"), ("i64", "end"), ("ptr", "scratch")]
@@ -213,8 +213,8 @@ class Pool:
             assert "i32 18)" in pool
             pool = pool.replace("i32 18)", "i32 -1)")
         if not scratch:  # more than any address space has
-            assert f"i64 {WORKER_SCRATCH}, i32 3" in pool
-            pool = pool.replace(f"i64 {WORKER_SCRATCH}, i32 3", f"i64 {1 << 60}, i32 3")
+            assert f"i64 {SCRATCH_BYTES}, i32 3" in pool
+            pool = pool.replace(f"i64 {SCRATCH_BYTES}, i32 3", f"i64 {1 << 60}, i32 3")
         bodies = [
             FunctionText("void", "empty", BODY),
             _count("count", 1),
@@ -561,12 +561,12 @@ def scenario_fork_and_scratch(pool: Pool) -> None:
     def launches() -> None:
         """Launch until three workers have mapped what they need."""
         before, deadline = address_space(), time.monotonic() + 5
-        while address_space() < before + 3 * WORKER_SCRATCH:
+        while address_space() < before + 3 * SCRATCH_BYTES:
             assert time.monotonic() < deadline
             pool.check(100, 4, launches=10)
 
     def child() -> None:
-        assert address_space() < mine - 2 * WORKER_SCRATCH
+        assert address_space() < mine - 2 * SCRATCH_BYTES
         launches()
 
     launches()

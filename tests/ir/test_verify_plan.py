@@ -10,7 +10,8 @@ import pytest
 
 import weft
 from weft.ir.diagnose import VerifyError
-from weft.ir.kernels.access import may_share, scratch_bytes
+from weft.ir.kernels.access import may_share
+from weft.ir.kernels.workspace import scratch_bytes
 from weft.ir.plans.plan import Loop, Plan, Window, map_launches
 from weft.ir.text.parser import parse, parse_kernel, parse_plan
 from weft.ir.text.printer import print_plan

@@ -15,8 +15,8 @@ from weft.codegen.cpu.loops.kernel import emit_kernel
 from weft.codegen.cpu.target import Target
 from weft.codegen.cpu.text import module_text
 from weft.ir.indices.walk import evaluate
-from weft.ir.kernels.access import scratch_bytes
 from weft.ir.kernels.kernel import Kernel
+from weft.ir.kernels.workspace import scratch_bytes
 from weft.ir.plans.plan import tasks_of
 
 

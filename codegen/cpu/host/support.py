@@ -24,6 +24,7 @@ from types import MappingProxyType
 from ....ir.plans.control import ABORTED, SIZE
 from ....ir.plans.entry import MAX_RANK
 from ....ir.plans.plan import MISFIT, NO_MEMORY
+from ....ir.plans.stack import ARENA_BYTES, ARGUMENTS_BYTES
 from ..text import COLD, FunctionText
 from .poll import field
 from .pool import POOLED_BYTES, Emitted, ImportTable, emit_blocks, emit_pool
@@ -54,8 +55,6 @@ LAYOUT: Mapping[str, int] = MappingProxyType({
     "scalar.value": 16,
 })
 """Byte offsets in CPython's and NumPy's structures; the runtime checks them before any call."""
-
-_STACK_ARENA = 64 << 10  # bytes; larger arenas are kept from call to call
 
 
 def dim_word(index: int, first: bool) -> int:
@@ -152,32 +151,40 @@ def _entry(table: ImportTable) -> FunctionText:
     inputs, count = _header(f, "inputs"), _header(f, "results")
     _guard(f, f(f"icmp eq i64 %nargs, {inputs}"))
     _guard(f, f("icmp eq ptr %kwnames, null"))
-    pointers = f(f"alloca ptr, i64 {f(f'add i64 {inputs}, {count}')}, align 8")
-    dims = f(f"alloca i64, i64 {_header(f, 'dims')}, align 8")
-    slots = f("alloca i64, i64 %nargs, align 8")
+    # Slots for numbers, copies of arrays, pointers to data, results, dims.
+    words = f(f"add i64 {f(f'mul i64 {inputs}, 3')}, {f(f'shl i64 {count}, 1')}")
+    size = f(f"shl i64 {f(f'add i64 {words}, ' + _header(f, 'dims'))}, 3")
+    slots, heap = _memory(f, table, size)
+    copies = element(f, "i64", slots, inputs)
+    pointers = element(f, "i64", copies, inputs)
+    results = element(f, "i64", pointers, f(f"add i64 {inputs}, {count}"))
+    dims = element(f, "i64", slots, words)
     strided = f.alloca("i64", align=8)
     first = element(f, "i64", "%constants", len(HEADER))
     rows = f(f"call ptr @weft_arguments(ptr %args, i64 {inputs}, ptr {first}, ptr {pointers}, "
              f"ptr {dims}, ptr {slots}, ptr {strided}, ptr %table)")
-    _guard(f, f(f"icmp ne ptr {rows}, null"))
+    _guard(f, f(f"icmp ne ptr {rows}, null"), "unfit")
     serve = (f"call ptr @weft_serve(ptr %constants, ptr {rows}, ptr {pointers}, ptr {dims}, "
-             "ptr %table)")
+             f"ptr {results}, ptr %table)")
     wanted = f(f"load i64, ptr {strided}")
     f.branch(f(f"icmp eq i64 {wanted}, 0"), "dense", "loose")
     f.place("dense")
-    f.ret(f"ptr {f(serve)}")
+    _leave(f, table, heap, f(serve))
     f.place("loose")
-    copies = f(f"alloca ptr, i64 {wanted}, align 8")
     made = f(f"call i64 @weft_copies(ptr %args, i64 {inputs}, ptr {first}, ptr {pointers}, "
              f"ptr {copies}, ptr %table)")
-    f.branch(f(f"icmp eq i64 {made}, {wanted}"), "copied", "full")
+    f.branch(f(f"icmp eq i64 {made}, {wanted}"), "copied", "short")
     f.place("copied")
     result = f(serve)
-    with f.loop("0", made) as i:
-        table.call(f, "void", "Py_DecRef", ("ptr", _at(f, "ptr", copies, i)))
-    f.ret(f"ptr {result}")
+    f.do(f"call void @weft_drop(ptr {copies}, i64 {made})")
+    _leave(f, table, heap, result)
+    f.place("short")
+    _leave(f, table, heap, f(f"call ptr @weft_undo(ptr {copies}, i64 {made})"))
+    f.place("unfit")
+    _leave(f, table, heap, f("call ptr @weft_undo(ptr null, i64 0)"))
     f.place("full")
-    f.ret(f"ptr {f(f'call ptr @weft_undo(ptr {copies}, i64 {made})')}")
+    table.call(f, "ptr", "PyErr_NoMemory")
+    f.ret("ptr null")
     f.place("miss")
     f.ret(f"ptr {f('call ptr @weft_undo(ptr null, i64 0)')}")
     return f
@@ -186,36 +193,57 @@ def _entry(table: ImportTable) -> FunctionText:
 def _serve(table: ImportTable) -> FunctionText:
     """The rest of a call whose arguments fit: allocate, run, return."""
     f = _function("ptr", "weft_serve", "ptr constants", "ptr rows", "ptr pointers", "ptr dims",
-                  "ptr table")
+                  "ptr results", "ptr table")
     inputs, count = _header(f, "inputs"), _header(f, "results")
-    results = f(f"alloca ptr, i64 {count}, align 8")
     _evaluate_sizes(f, "%dims")
     data = element(f, "ptr", "%pointers", inputs)
     made = f(f"call i64 @weft_results(i64 {count}, ptr %rows, ptr {data}, ptr %dims, "
-             f"ptr {results}, ptr %table)")
+             "ptr %results, ptr %table)")
     _guard(f, f(f"icmp eq i64 {made}, {count}"), "undo")
     status = f("call i32 @weft_run(ptr %constants, ptr %pointers, ptr %dims, ptr %table)")
     _guard(f, f(f"icmp eq i32 {status}, 0"), "failed")
-    _return_results(f, table, results, count)
+    _return_results(f, table, "%results", count)
     f.place("failed")
     cases = ((ABORTED, "ended"), (NO_MEMORY, "undo"), (MISFIT, "undo"))
     f.do(f"switch i32 {status}, label %raise [ "
          f"{' '.join(f'i32 {code}, label %{label}' for code, label in cases)} ]")
     f.place("ended")  # what ends it is raised already
-    f.do(f"call void @weft_drop(ptr {results}, i64 {made})")
+    f.do(f"call void @weft_drop(ptr %results, i64 {made})")
     f.ret("ptr null")
     f.place("raise")  # the error of a check
-    f.do(f"call void @weft_drop(ptr {results}, i64 {made})")
+    f.do(f"call void @weft_drop(ptr %results, i64 {made})")
     number = table.call(f, "ptr", "PyLong_FromLong", ("i64", f(f"sext i32 {status} to i64")))
     told = f(f"load ptr, ptr {_slot(f, 'raise')}")
     nothing = table.call(f, "ptr", "PyObject_CallOneArg", ("ptr", told), ("ptr", number))
     table.call(f, "void", "Py_DecRef", ("ptr", number))
     f.ret(f"ptr {nothing}")
     f.place("undo")
-    f.ret(f"ptr {f(f'call ptr @weft_undo(ptr {results}, i64 {made})')}")
+    f.ret(f"ptr {f(f'call ptr @weft_undo(ptr %results, i64 {made})')}")
     f.place("miss")
     f.ret(f"ptr {f('call ptr @weft_undo(ptr null, i64 0)')}")
     return f
+
+
+def _memory(f: FunctionText, table: ImportTable, size: str) -> tuple[str, str]:
+    """Memory for a call: its share of the stack if that is enough, else a block of the heap, which
+    is told, too; it is null on the stack."""
+    stack = f.alloca("i8", ARGUMENTS_BYTES, 16)
+    before, block, ready = f.block, f.fresh("block"), f.fresh("ready")
+    f.branch(f(f"icmp ule i64 {size}, {ARGUMENTS_BYTES}"), ready, block)
+    f.place(block)
+    found = table.call(f, "ptr", "aligned_alloc", ("i64", "64"),
+                       ("i64", f(f"and i64 {f(f'add i64 {size}, 63')}, -64")))
+    f.branch(f(f"icmp eq ptr {found}, null"), "full", ready)
+    f.place(ready)
+    return (f(f"phi ptr [ {stack}, %{before} ], [ {found}, %{block} ]"),
+            f(f"phi ptr [ null, %{before} ], [ {found}, %{block} ]"))
+
+
+def _leave(f: FunctionText, table: ImportTable, heap: str, answer: str) -> None:
+    """Return from a call; what it has of the heap goes back."""
+    with f.when(f(f"icmp ne ptr {heap}, null")):
+        table.call(f, "void", "free", ("ptr", heap))
+    f.ret(f"ptr {answer}")
 
 
 def _refuse(table: ImportTable) -> FunctionText:
@@ -494,19 +522,17 @@ def _run(table: ImportTable) -> FunctionText:
     size = f(f"phi i64 [ {static}, %entry ], [ {asked}, %ask ]")
     f.branch(f(f"icmp eq i64 {size}, 0"), "ready", "some")
     f.place("some")
-    f.branch(f(f"icmp ule i64 {size}, {_STACK_ARENA}"), "stack", "take")
-    f.place("stack")
-    local = f(f"alloca i8, i64 {size}, align 64")
-    f.jump("ready")
-    f.place("take")
+    local = f.alloca("i8", ARENA_BYTES, 64)
+    f.branch(f(f"icmp ule i64 {size}, {ARENA_BYTES}"), "ready", "take")
+    f.place("take")  # larger ones are kept from call to call
     spare = _slot(f, "spare")
     block = f(f"call ptr @weft_take(i64 {size}, ptr {spare})")
     _guard(f, f(f"icmp ne ptr {block}, null"), "full")
     kept, taken = element(f, "i8", block, 64), f.block
     f.jump("ready")
     f.place("ready")
-    arena = f(f"phi ptr [ null, %known ], [ {local}, %stack ], [ {kept}, %{taken} ]")
-    held = f(f"phi ptr [ null, %known ], [ null, %stack ], [ {block}, %{taken} ]")
+    arena = f(f"phi ptr [ null, %known ], [ {local}, %some ], [ {kept}, %{taken} ]")
+    held = f(f"phi ptr [ null, %known ], [ null, %some ], [ {block}, %{taken} ]")
     status = _call_program(f, table, arena)
     f.branch(f(f"icmp eq ptr {held}, null"), "done", "give")
     f.place("give")

@@ -98,7 +98,7 @@ def pool_parts(
     ``threads`` threads (the caller and up to 63 workers), and returns when all have ended. With
     ``threads`` or ``tasks`` below 2, or the pool busy, that is one range in the caller's thread;
     so results must not depend on cuts. The body's scratch is the caller's in its thread, and
-    ``WORKER_SCRATCH`` bytes in a worker, aligned to pages and full of what was left there. While
+    ``SCRATCH_BYTES`` bytes in a worker, aligned to pages and full of what was left there. While
     the caller waits for workers it polls the control block of its run, if that is not null; bodies
     are to do so themselves.
 

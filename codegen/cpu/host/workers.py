@@ -11,12 +11,10 @@ as launches ask for more of them, and settle on cores of their own. None of them
 
 from __future__ import annotations
 
+from ....ir.plans.stack import SCRATCH_BYTES
 from ..text import COLD, FunctionText
 
 MAX_THREADS = 64
-
-# Bytes that each worker has for the tasks it runs: addresses, of which pages exist once touched.
-WORKER_SCRATCH = 64 << 20
 
 
 class Page:
@@ -348,13 +346,13 @@ def _scratch(prefix: str) -> FunctionText:
     """Map a worker's scratch; null if that fails. It is kept out of a forked child, which has none
     of the workers and makes its own."""
     text = f"""
-        %block = call ptr @mmap(ptr null, i64 {WORKER_SCRATCH}, i32 3,
+        %block = call ptr @mmap(ptr null, i64 {SCRATCH_BYTES}, i32 3,
           i32 {_MAP_PRIVATE_ANONYMOUS | _MAP_NORESERVE}, i32 -1, i64 0)
         %address = ptrtoint ptr %block to i64
         %failed = icmp eq i64 %address, -1
         br i1 %failed, label %none, label %advise
       advise:
-        %ignored = call i32 @madvise(ptr %block, i64 {WORKER_SCRATCH}, i32 {_DONT_FORK})
+        %ignored = call i32 @madvise(ptr %block, i64 {SCRATCH_BYTES}, i32 {_DONT_FORK})
         ret ptr %block
       none:
         ret ptr null"""

@@ -67,6 +67,10 @@ class ColumnLoops:
 
     def emit(self, scope: Scope, loop: Loop) -> None:
         """Emit a loop; its sums are then values of the scope."""
+        with self.stmts.workspace.part():
+            self._emit(scope, loop)
+
+    def _emit(self, scope: Scope, loop: Loop) -> None:
         ordered, free = by_order(loop)
         extent = self.kernel.axis(loop.axis).extent
         way = way_of(ordered)

@@ -21,7 +21,6 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 
 from ....ir.indices.index import Dim
-from ....ir.kernels.access import local_bytes, scratch_bytes
 from ....ir.kernels.kernel import (
     Axis,
     Check,
@@ -37,12 +36,12 @@ from ....ir.kernels.kernel import (
 )
 from ....ir.kernels.schedule import REST, Vectors
 from ....ir.kernels.tiling import round_up
+from ....ir.kernels.workspace import local_bytes
 from ....ir.plans.plan import tasks_of
 from ....ir.types import DType
 from ...kernel.nest import Ends, Loop, inside, nest
 from ...kernel.pieces import all_ranges, piece
 from ..dims import emit_dim
-from ..host.workers import WORKER_SCRATCH
 from ..sorts.compress import emit_compress
 from ..sorts.long_row import emit_long_row, is_long_row
 from ..sorts.ranked import emit_ranked
@@ -65,7 +64,6 @@ def emit_kernel(
     """The LLVM function of a kernel tiled for ``target``; ``pool`` is the prefix of what gives a
     long row to several threads, and of what tells whether the run is over."""
     # Inlined into the plan, kernels would make one huge function, slow to compile.
-    assert scratch_bytes(kernel) <= WORKER_SCRATCH, "more scratch than a worker has"
     f = FunctionText("void", kernel.name, [
         ("ptr", "context"), ("i64", "begin"), ("i64", "end"), ("ptr noalias align 64", "scratch"),
     ], linkage="internal", attributes="noinline nounwind")
@@ -108,9 +106,11 @@ def _rows(
     """A stage of loops; once for each index of the loops around it."""
     part, around = inside(stage, vectors.axis if vectors else None)
     inner = scope.child()
-    if vectors and vectors.turn:
-        stmts.turned = turn(f, stage, vectors, scope, stmts.pointers, stmts.target)
     with ExitStack() as loops:
+        loops.enter_context(stmts.workspace.part())
+        if vectors and vectors.turn:
+            stmts.turned = turn(
+                f, stage, vectors, scope, stmts.pointers, stmts.target, stmts.workspace)
         for axis in around:
             start, stop, most = "0", emit_dim(f, axis.extent, scope.axes), None
             if axis.kind == "par":
@@ -158,6 +158,10 @@ class _KernelEmitter:
 
     def task(self, scope: Scope, span: tuple[Dim, Dim] | None = None) -> None:
         """Emit all that the task does of the stage, or within ``span`` of its vector axis."""
+        with self.stmts.workspace.part():
+            self._task(scope, span)
+
+    def _task(self, scope: Scope, span: tuple[Dim, Dim] | None) -> None:
         uniform = self._uniform({name for name in (self.vector, *self.loops) if name})
         for stmt in uniform:
             self.stmts.emit(scope, stmt)
@@ -263,8 +267,9 @@ class _KernelEmitter:
             return sums, found[len(ordered):]
 
         carry = [self.stmts.initial(stmt, self.width) for stmt in of_sums(free)]
-        sums, carry = in_chunks(self.stmts, [(stmt, 1) for stmt in ordered], extent, stop, carry,
-                                chunk)
+        with self.stmts.workspace.part():
+            sums, carry = in_chunks(self.stmts, [(stmt, 1) for stmt in ordered], extent, stop,
+                                    carry, chunk)
         for stmt, value in zip(ordered, sums, strict=True):
             scope.values[stmt.name] = value
         for other, value in zip(free, carry, strict=True):
@@ -344,5 +349,5 @@ class _KernelEmitter:
             extent = self.kernel.axis(self.loops[0]).extent
             assert isinstance(extent, int)
             room = round_up(extent, self.width)
-            found[name] = self.f.alloca(LLVM_TYPES[self._dtype(name).name], room)
+            found[name] = self.stmts.workspace.take(room * self._dtype(name).itemsize)
         return found

@@ -27,6 +27,7 @@ from ..text import FunctionText
 from .accesses import Accesses
 from .scalars import LlvmValue
 from .scope import Scope
+from .workspace import Workspace
 
 
 class StmtEmitter(Accesses):
@@ -55,7 +56,7 @@ class StmtEmitter(Accesses):
 
     def use_scratch(self, scratch: str) -> None:
         """Find the locals of the kernel from ``scratch`` on."""
-        self.scratch = scratch
+        self.scratch, self.workspace = scratch, Workspace(self.f, self.kernel, scratch)
         for local in self.kernel.locals:
             place = self.f(f"getelementptr i8, ptr {scratch}, i64 {local.offset}")
             self.pointers[local.name] = place

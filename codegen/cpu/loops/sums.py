@@ -13,11 +13,10 @@ from collections.abc import Callable, Sequence
 
 from ....ir.indices.index import Dim, ceil_div
 from ....ir.kernels.kernel import Reduce
+from ....ir.kernels.workspace import levels_of
 from ..types import LLVM_TYPES, vector_type
 from .scalars import LlvmValue
 from .statements import StmtEmitter
-
-MAX_LEVELS = 40  # of a sum of unknown extent: 2**40 chunks take years
 
 Values = list[LlvmValue]
 # From where to where, and accumulators: the sums of one chunk, and those accumulators after it.
@@ -25,13 +24,13 @@ Chunk = Callable[[str, str, Values], tuple[Values, Values]]
 
 
 class Slots:
-    """Values of one reduction in an array on the stack, ``width`` lanes wide each."""
+    """Values of one reduction in an array, ``width`` lanes wide each."""
 
     def __init__(self, stmts: StmtEmitter, stmt: Reduce, width: int, count: int) -> None:
         self.f, self.stmts, self.stmt, self.width = stmts.f, stmts, stmt, width
         self.element = LLVM_TYPES[stmt.dtype.name]
         self.type = vector_type(self.element, width)
-        self.place = self.f.alloca(self.element, width * count)
+        self.place = stmts.workspace.take(width * count * stmt.dtype.itemsize)
 
     def _at(self, slot: str) -> str:
         # Not by the vector's own type, which may be longer than its elements.
@@ -57,15 +56,16 @@ class PairwiseSum:
 
     def __init__(self, stmts: StmtEmitter, stmt: Reduce, width: int, most: Dim) -> None:
         """``most`` is how many values there will be at most."""
-        levels = most.bit_length() if isinstance(most, int) else MAX_LEVELS
         self.f, self.stmts, self.stmt = stmts.f, stmts, stmt
-        self.slots = Slots(stmts, stmt, width, max(1, levels))
+        self.levels = levels_of(most)
+        self.slots = Slots(stmts, stmt, width, self.levels)
 
     def push(self, number: str, value: LlvmValue) -> None:
         """Take value ``number``."""
         waiting = self.f.call("i64", "llvm.cttz.i64", ("i64", self.f(f"xor i64 {number}, -1")),
                               ("i1", "false"))
-        with self.f.carried_loop("0", waiting, 1, [(value.type, value.ref)], MAX_LEVELS) as loop:
+        with self.f.carried_loop("0", waiting, 1, [(value.type, value.ref)],
+                                 self.levels) as loop:
             carried = LlvmValue(loop.values[0], value.dtype, value.width)
             held = self.slots.load(loop.index)
             loop.next = [self.stmts.combine(self.stmt, held, carried).ref]
@@ -76,7 +76,7 @@ class PairwiseSum:
         none = self.slots.initial()
         zeros = self.f.call("i64", "llvm.ctlz.i64", ("i64", count), ("i1", "false"))
         with self.f.carried_loop("0", self.f(f"sub i64 64, {zeros}"), 1,
-                                 [(none.type, none.ref)], MAX_LEVELS) as loop:
+                                 [(none.type, none.ref)], self.levels) as loop:
             so_far = LlvmValue(loop.values[0], none.dtype, none.width)
             more = self.stmts.combine(self.stmt, self.slots.load(loop.index), so_far)
             waits = self.f(f"trunc i64 {self.f(f'lshr i64 {count}, {loop.index}')} to i1")

@@ -15,15 +15,16 @@ from dataclasses import dataclass
 
 from ....ir.kernels.access import lines_across, turning_axis
 from ....ir.kernels.kernel import Axis, Kernel, Load
+from ....ir.kernels.schedule import MOST_LINES
 from ....ir.kernels.schedule import Vectors as Schedule
+from ....ir.kernels.workspace import turned_room
 from ..dims import emit_dim
 from ..products.sizes import integer
 from ..products.vectors import Vectors
 from ..target import Target
 from ..text import FunctionText
 from .scope import Scope
-
-WIDEST = 16       # lines of a tile: more would not fit in registers
+from .workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -46,25 +47,26 @@ class Turned:
 
 def tile_lines(size: int, target: Target) -> int:
     """Lines of a tile of elements of so many bytes: a vector of each."""
-    return min(WIDEST, target.vector_bits // 8 // size)
+    return min(MOST_LINES, target.vector_bits // 8 // size)
 
 
 def turn(
     f: FunctionText, kernel: Kernel, vectors: Schedule, scope: Scope, pointers: dict[str, str],
-    target: Target,
+    target: Target, workspace: Workspace,
 ) -> dict[str, Turned]:
     """Emit the turning of what a task reads by the loads that are to be turned."""
     along = turning_axis(kernel, vectors.axis)
     assert along is not None
     axes = kernel.axis(vectors.axis), along
-    return {stmt.name: _Turning(f, kernel, stmt, axes, scope, target).emit(pointers[stmt.param])
+    return {stmt.name: _Turning(f, kernel, stmt, axes, scope, target, workspace).emit(
+                pointers[stmt.param])
             for stmt in kernel.body if isinstance(stmt, Load) and stmt.name in vectors.turn}
 
 
 class _Turning:
     def __init__(
         self, f: FunctionText, kernel: Kernel, load: Load, axes: tuple[Axis, Axis], scope: Scope,
-        target: Target,
+        target: Target, workspace: Workspace,
     ) -> None:
         self.f, self.scope = f, scope
         self.across, self.along = axes
@@ -75,7 +77,8 @@ class _Turning:
         self.lines = tile_lines(size, target)
         self.tile = Vectors(f, f"i{8 * size}", size, self.lines)
         self.line = self.across.block + self.lines
-        room = f.alloca(self.tile.type, (self.along.block + self.lines) * self.line)
+        room = workspace.take(
+            turned_room(size, self.across.block, self.along.block, self.lines))
         # A tile that lies further back begins up to a tile before the block.
         self.block = self.tile.at(room, self.lines * self.line + self.lines)
 

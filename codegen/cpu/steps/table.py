@@ -16,7 +16,7 @@ that a plan needs is found here, before any code of the program itself is writte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cached_property
@@ -24,6 +24,7 @@ from functools import cached_property
 from ....ir.diagnose import error
 from ....ir.indices.index import Dim, product, row_major, symbol, symbols_of
 from ....ir.kernels.kernel import Kernel
+from ....ir.kernels.workspace import scratch_bytes
 from ....ir.ops.table import OPS
 from ....ir.plans.plan import (
     Alloc,
@@ -44,6 +45,7 @@ from ....ir.plans.plan import (
     tasks_of,
     window_type,
 )
+from ....ir.plans.stack import SCRATCH_BYTES
 from ....ir.plans.times import clocked_steps, runs_as_one
 from ..dims import emit_dim
 from ..host.support import element
@@ -263,11 +265,14 @@ class StepTable:
     def _launch(self, launch: Launch, around: Sequence[_Around]) -> None:
         kernel, words = self.plan.kernels[launch.kernel], self._context(launch, around)
         self._add(Row(Kind.LAUNCH, f"@{kernel.name}", tasks=self._operand(tasks_of(kernel)),
-                      shared=self._shared(launch.parallel), check=launch.first_check,
+                      shared=self._shared(launch.parallel, [kernel]), check=launch.first_check,
                       clock=self._clock(launch)), words)
 
-    def _shared(self, parallel: bool | Relation) -> int:
-        """What decides if the workers are woken: 0 where one thread is always enough."""
+    def _shared(self, parallel: bool | Relation, kernels: Iterable[Kernel]) -> int:
+        """What decides if the workers are woken: 0 where one thread is always enough, or where only
+        the one that calls has enough scratch."""
+        if any(scratch_bytes(kernel) > SCRATCH_BYTES for kernel in kernels):
+            return 0
         gap = parallel.left - parallel.right + 1 if isinstance(parallel, Relation) else parallel
         if isinstance(gap, int):
             self.parallel |= gap > 0
@@ -294,7 +299,8 @@ class StepTable:
         total: Dim = sum(map(tasks_of, kernels), 0)
         name = self._group_function(tuple(members))
         self._add(Row(Kind.LAUNCH, f"@{name}", tasks=self._operand(total),
-                      shared=self._shared(group.parallel), clock=self._clock(group)), words)
+                      shared=self._shared(group.parallel, kernels),
+                      clock=self._clock(group)), words)
 
     def _group_function(self, members: Members) -> str:
         """The function of a group, which all groups of these kernels share."""
