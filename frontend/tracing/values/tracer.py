@@ -26,6 +26,7 @@ from ...numpy_api.select.at import At
 from ..arrays import views
 from ..context.scope import Recording
 from ..source import user_loc
+from .asking import asks_class
 from .drawn import refused_draw
 from .methods import ArrayMethods
 from .shown import Length, shown_class
@@ -45,11 +46,12 @@ class Tracer(Unknown, ArrayMethods):
     @property  # type: ignore[misc]  # it is not for setting
     def __class__(self) -> type:
         """For ``isinstance(x, np.ndarray)`` and ``np.isscalar(x)``, which NumPy programs ask: what
-        NumPy or Python would have here. Weft itself tells arrays without dims from none."""
-        if self._value.type.shape:
-            return np.ndarray
-        name = sys._getframe(1).f_globals.get("__name__") or ""
-        return type(self) if name.partition(".")[0] == _OURS else shown_class(self)
+        NumPy or Python would have here. C code is told the truth: it would read the memory of what
+        it takes for its own. Weft itself tells arrays without dims from none."""
+        frame = sys._getframe(1)
+        name = frame.f_globals.get("__name__") or ""
+        ours = name.partition(".")[0] == _OURS and not self.ndim
+        return shown_class(self) if not ours and asks_class(frame) else type(self)
 
     @property
     def dtype(self) -> np.dtype[Any]:
