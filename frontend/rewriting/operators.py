@@ -21,7 +21,7 @@ from .calls.builtins import BUILTINS, converting, of_lists
 from .calls.functions import called_as, converted, is_function
 from .calls.heaps import heapify, heappop, heappush, least
 from .calls.items import item, item_of_row, places
-from .calls.printing import percent, printed
+from .calls.texts import formatted, guarded, joined, meaning, percent
 from .regions.branches import choose, if_
 from .regions.expressions import both, chained, either, negated
 from .regions.filtered import Filtered, filtered
@@ -29,12 +29,13 @@ from .regions.growing import Own, extended, growing, let_go, popleft, queue
 from .regions.loops import for_, while_
 from .regions.raising import caught, raised
 from .regions.state import UNBOUND, Part, context_of, is_traced, truth, values
+from .regions.telling import told
 from .source.matching import has_keys, is_one, is_row, middle, part, without
 
 __all__ = ["UNBOUND", "Filtered", "Own", "both", "called", "caught", "chained", "check", "choose",
-           "either", "extended", "filtered", "for_", "given", "growing", "has_keys", "heapify",
-           "heappop", "heappush", "if_", "is_one", "is_row", "item", "item_of_row", "least",
-           "let_go", "middle", "negated", "part", "percent", "places", "popleft", "printed",
+           "either", "extended", "filtered", "for_", "formatted", "given", "growing", "has_keys", "heapify",
+           "heappop", "heappush", "if_", "is_one", "is_row", "item", "item_of_row", "joined", "least",
+           "let_go", "middle", "negated", "part", "percent", "places", "popleft",
            "queue", "raised", "result", "sliced", "truth", "values", "while_", "without"]
 
 
@@ -43,12 +44,16 @@ def called(function: Any) -> Any:
     on traced values."""
     if isinstance(getattr(function, "__self__", function), np.ufunc):
         return of_lists(function)
+    if (made := meaning(function)) is not None:
+        return made
     if isinstance(function, (BuiltinFunctionType, type)):
         scalar = isinstance(function, type) and issubclass(function, np.generic)
         if scalar:
             return converting(function)
-        return BUILTINS.get(function) or lists.method(function) or _making(function)
-    return called_as(function, sys.modules[__name__])
+        found = BUILTINS.get(function) or lists.method(function) or _making(function)
+        return guarded(found)
+    made = called_as(function, sys.modules[__name__])
+    return guarded(made) if made is function else made
 
 
 def _making(function: Any) -> Any:
@@ -62,8 +67,8 @@ def _making(function: Any) -> Any:
 def given(x: Any) -> Any:
     """An argument: a function of the user's as its rewritten copy, ``math.erf`` and ``max`` as what
     they mean on traced values. Classes stay what they are: they may be dtypes."""
-    if isinstance(x, BuiltinFunctionType):
-        return BUILTINS.get(x, x)
+    if x is print or isinstance(x, BuiltinFunctionType):
+        return meaning(x) or BUILTINS.get(x, x)
     return converted(x, sys.modules[__name__]) if is_function(x) else x
 
 
@@ -72,14 +77,14 @@ sliced = slice
 
 def check(test: Any, message: Any) -> None:
     """``assert test, message()``: of what is traced, when the function runs, by a check that fails
-    the step (W125). The message is that of the trace."""
+    the step (W125)."""
     flag = truth(test)
     if is_traced(flag):
         ctx = context_of(flag)
-        text = "the assertion does not hold"
-        if message is not None:
-            text = f"{text}: {message()}"
-        ctx.apply(ctx.assertion, (flag, text))
+        if message is None:
+            ctx.apply(ctx.assertion, (flag, "the assertion does not hold"))
+        else:
+            told(ctx, flag, message)
         return
     if not flag:
         raise AssertionError(*([] if message is None else [message()]))

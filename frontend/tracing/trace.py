@@ -28,9 +28,9 @@ from ..numpy_api.dispatch import NumpyApi
 from ..numpy_api.host import Warned
 from ..viz.document import graph_document
 from ..viz.page import frame
-from .arrays.grid import FoundGrid, Grid
-from .arrays.growing import GrowingList, ReturnedList
-from .arrays.maybe import Returned, is_maybe
+from .arrays.found import found
+from .arrays.grid import Grid
+from .arrays.maybe import is_maybe
 from .arrays.selection import Found, Selection
 from .arrays.standins import standing_in
 from .arrays.variable import Variable
@@ -38,6 +38,7 @@ from .context.active import current
 from .context.captures import Capture
 from .context.collector import paused_collector
 from .context.recorder import Rewritten, TraceContext
+from .failing import Failure, failure_of
 from .guards.draws import Draws
 from .guards.lost import check_kept, check_leaks, check_unchanged, check_used_up
 from .guards.rebound import Binding, bindings
@@ -53,7 +54,8 @@ class EndError(BaseException):
 
     def __init__(self, problem: BaseException) -> None:
         super().__init__(problem)
-        self.problem = problem
+        # ``holds`` is false in what is traced, and there if the exception tells traced values.
+        self.failure, self.holds = failure_of(current(), problem)
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,8 @@ class Traced:
     captures: tuple[Capture, ...]
     variables: Mapping[str, Variable]
     names: tuple[Binding, ...] = ()  # of closed-over arrays, see rebound
-    # The exceptions of the function's own, by what a failed check says.
-    raises: Mapping[str, BaseException] = field(default_factory=dict)
+    # Exceptions of the function's own and texts of assertions, by what a failed check says.
+    failures: Mapping[str, Failure] = field(default_factory=dict)
     room: int = 0  # of items, for lists of which nobody knows how long they become
 
     _bound: ClassVar[WeakKeyDictionary[Graph, tuple[
@@ -125,7 +127,6 @@ def trace_function(
     lasting: bool = True,
     host: Warned | None = None,
     rewritten: Rewritten | None = None,
-    prints: bool = False,
     grown: Callable[[TraceContext], int] | None = None,
 ) -> Traced:
     """Trace ``function(*args, **kwargs)``; see the module docstring.
@@ -133,9 +134,8 @@ def trace_function(
     ``lasting`` says that the graph may run many times, so that nothing is to be drawn at random
     while tracing. Warns (TracingWarning) of that, and of values that are held beyond the trace.
     With ``host``, what it has warned of, NumPy runs what cannot be traced. ``rewritten`` makes
-    something of the functions that transforms and loops are given. ``prints`` refuses to print
-    while tracing (W201). ``grown`` is asked about the
-    graph while it grows: it gives the number of nodes from which on it is asked again.
+    something of the functions that transforms and loops are given. ``grown`` is asked about the graph while
+    it grows: it gives the number of nodes from which on it is asked again.
     """
     signature = signature or Signature(function)
     leaves, in_tree = signature.flatten(args, kwargs or {})
@@ -143,7 +143,7 @@ def trace_function(
     types = signature.types(leaves, names)
     ctx = TraceContext(name or _word(getattr(function, "__name__", "") or "main"),
                        NumpyApi(host))
-    ctx.made, ctx.rewritten, ctx.prints = [], rewritten, prints
+    ctx.made, ctx.rewritten = [], rewritten
     if grown is not None:
         ctx.grown, ctx.patience = grown, grown(ctx)
     entries: list[Leaf] = []
@@ -179,7 +179,7 @@ def trace_function(
         draws.check()
         bound = bindings(function, draws.functions)
     return Traced(ctx.graph, in_tree, out_tree, tuple(entries), out_kinds, captures,
-                  dict(ctx.variables), bound, ctx.raises)
+                  dict(ctx.variables), bound, ctx.failures)
 
 
 def _named(params: frozenset[str], entries: Sequence[Leaf]) -> frozenset[str]:
@@ -205,7 +205,8 @@ def _record(
     try:
         result = function(*args, **kwargs)
     except EndError as end:  # after checks, of which one may fail first
-        ctx.raising(ctx.full(False, np.dtype(bool)), end.problem)
+        holds = ctx.full(False, np.dtype(bool)) if end.holds is None else end.holds
+        ctx.failing(holds, end.failure)
         result = False  # which no call gives
     ctx.end()
     check_unchanged(arguments, in_tree, inputs, signature.names, function)
@@ -258,15 +259,10 @@ _MANY = 1 << 14  # elements, of which a program takes out some faster than NumPy
 def _found(chosen: Any) -> Any:
     """What a function returns of chosen elements: all, and which of them; or, of many, those
     alone. Of what may be None, and of lists of tuples, their parts."""
-    if is_maybe(chosen):
-        return Returned(chosen.maybe)
-    if isinstance(chosen, GrowingList) and chosen.item.structure != tree.LEAF:
-        return ReturnedList(chosen)
-    if isinstance(chosen, Grid):
-        return FoundGrid(chosen)
-    found, size = Found(chosen), chosen.mask.type.size
-    many = found.kind == "array" and found.axis is None and isinstance(size, int) and size >= _MANY
-    return chosen.settled() if many else found
+    made = found(chosen)
+    size = chosen.mask.type.size if isinstance(made, Found) else None
+    many = isinstance(size, int) and size >= _MANY and made.kind == "array" and made.axis is None
+    return chosen.settled() if many else made
 
 
 def _is_said(leaf: Any) -> bool:

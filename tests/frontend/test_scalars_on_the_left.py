@@ -98,8 +98,10 @@ def test_other_dtypes_on_the_right(kind: Any, other: Any) -> None:
     """A traced number of another dtype is no object of the scalar's class."""
     left, x = kind(1), np.array([2, 3], other)
     for op in (operator.add, operator.mul, operator.sub):
-        want = outcome(lambda x: [op(left, x[0])], x)
-        got = outcome(weft.compile(lambda x: [op(left, x[0])]), x)
+        def mixed(x: Any, op: Any = op) -> Any:
+            return [op(left, x[0])]
+
+        want, got = outcome(mixed, x), outcome(weft.compile(mixed), x)
         if want is not None and got is not None:
             assert got[0].dtype == want[0].dtype
             np.testing.assert_allclose(got[0].astype(complex), want[0].astype(complex), 2e-3)

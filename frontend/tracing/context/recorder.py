@@ -64,8 +64,8 @@ class TraceContext(Effects):
         # Whether this is a way of an if, and whether the user may catch what is raised here.
         self.way = False
         self.caught: bool = parent is not None and parent.caught
-        self.prints: bool = parent is not None and parent.prints  # whether the program is to print
         self.told: Any = None  # the variable that counts what is printed
+        self.texts = False  # whether there are texts that are not known yet, in the root
         # What is made of functions before they are recorded: their rewritten copies. A graph, which
         # is endless, wants them always, as it cannot take back what it has recorded.
         self.rewritten: Rewritten | None = None if parent is None else parent.rewritten

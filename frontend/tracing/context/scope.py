@@ -69,7 +69,6 @@ class Recording(Protocol):
     api: Api[Any]
     alive: bool
     endless: bool
-    prints: bool
     made: list[ref[Any]] | None
     writes: Writes
     refused: Error | None

@@ -30,7 +30,7 @@ from .asking import asks_class
 from .drawn import refused_draw
 from .methods import ArrayMethods
 from .shown import Length, shown_class
-from .texts import place
+from .texts import asked
 from .unknown import Unknown
 
 _OURS = __name__.partition(".")[0]
@@ -107,17 +107,27 @@ class Tracer(Unknown, ArrayMethods):
 
     conjugate = conj
 
+    def described(self) -> str:
+        """What it is, for errors and debuggers."""
+        return f"Tracer<{self.type} {self._value.name!r}>"
+
     def __repr__(self) -> str:
-        return place(self, repr) or f"Tracer<{self.type} {self._value.name!r}>"
+        made = asked(self, repr)
+        if made is None:
+            raise self.no_text("its text")
+        return made
 
     def __str__(self) -> str:
-        return place(self, str) or repr(self)
+        made = asked(self, str)
+        if made is None:
+            raise self.no_text("its text")
+        return made
 
     def __format__(self, spec: str) -> str:
-        made = place(self, lambda value: format(value, spec))
-        if made is None and spec:
-            raise self._no_number("a formatted number")
-        return made or repr(self)
+        made = asked(self, lambda value: format(value, spec))
+        if made is None:
+            raise self.no_text("a formatted number")
+        return made
 
     def __deepcopy__(self, memo: Any) -> Tracer:
         return self.__copy__()
@@ -396,7 +406,7 @@ class SymbolicDim(Tracer):
     def name(self) -> str:
         return f"the symbolic dim {self.expr}"
 
-    def __repr__(self) -> str:
+    def described(self) -> str:
         return str(self.expr)
 
     def __hash__(self) -> int:

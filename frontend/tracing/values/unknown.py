@@ -68,6 +68,13 @@ class Unknown(TracedArray):
         return self._no_number("its place in a dict or a set", self._or_static(
             "use np.isin(x, items), np.unique(x, return_counts=True), or an array as a table"))
 
+    def no_text(self, what: str) -> Error:
+        """For who asks for the text itself: an integer argument is better a static one."""
+        problem = self._no_number(what, self._or_static(
+            "return the value, and make the text of what the function has returned"))
+        problem.truth = True
+        return problem
+
     def __int__(self) -> int:
         raise self._no_number("its int value", self._or_static("convert with x.astype(np.int64)"))
 
