@@ -33,27 +33,34 @@ from .regions.telling import told
 from .source.matching import has_keys, is_one, is_row, middle, part, without
 
 __all__ = ["UNBOUND", "Filtered", "Own", "both", "called", "caught", "chained", "check", "choose",
-           "either", "extended", "filtered", "for_", "formatted", "given", "growing", "has_keys", "heapify",
-           "heappop", "heappush", "if_", "is_one", "is_row", "item", "item_of_row", "joined", "least",
-           "let_go", "middle", "negated", "part", "percent", "places", "popleft",
-           "queue", "raised", "result", "sliced", "truth", "values", "while_", "without"]
+           "either", "extended", "filtered", "for_", "formatted", "given", "growing", "has_keys",
+           "heapify", "heappop", "heappush", "if_", "is_one", "is_row", "item", "item_of_row",
+           "joined", "least", "let_go", "middle", "negated", "part", "percent", "places",
+           "popleft", "queue", "raised", "result", "sliced", "truth", "values", "while_",
+           "without", "written"]
 
 
 def called(function: Any) -> Any:
-    """What rewritten code calls instead of a function: its rewritten copy, or what a builtin means
-    on traced values."""
+    """What rewritten code calls instead of a function."""
+    made = written(function)
+    plain = made is function or isinstance(function, (BuiltinFunctionType, type))
+    return guarded(made) if plain else made
+
+
+def written(function: Any) -> Any:
+    """The rewritten copy of a function of the user's, or what a builtin means on traced values;
+    the function itself where it is no other."""
     if isinstance(getattr(function, "__self__", function), np.ufunc):
         return of_lists(function)
     if (made := meaning(function)) is not None:
         return made
-    if isinstance(function, (BuiltinFunctionType, type)):
+    error = isinstance(function, type) and issubclass(function, BaseException)
+    if isinstance(function, (BuiltinFunctionType, type)) and not error:
         scalar = isinstance(function, type) and issubclass(function, np.generic)
         if scalar:
             return converting(function)
-        found = BUILTINS.get(function) or lists.method(function) or _making(function)
-        return guarded(found)
-    made = called_as(function, sys.modules[__name__])
-    return guarded(made) if made is function else made
+        return BUILTINS.get(function) or lists.method(function) or _making(function)
+    return called_as(function, sys.modules[__name__])
 
 
 def _making(function: Any) -> Any:

@@ -46,6 +46,11 @@ def trace_as_written(
         first, copy = problem, as_written(function)
         if copy is function and not is_ours(function):
             raise
+    except Exception:  # of the user's own, which may tell traced values, or comes after a print
+        copy = as_written(function)
+        if copy is function and not is_ours(function):
+            raise
+        return _traced(copy, *args, **options)
     try:
         return _traced(copy, *args, **options)
     except Error as problem:
@@ -106,8 +111,8 @@ def as_written(function: Any) -> Any:
     """A function, a method, or an object that can be called, as its rewritten copy, if there is
     one."""
     if not isinstance(function, WeakMethod):
-        return operators.called(function)
-    copy = operators.called(function.function)
+        return operators.written(function)
+    copy = operators.written(function.function)
     if copy is function.function:
         return function
     return update_wrapper(partial(copy, function.instance()), function)

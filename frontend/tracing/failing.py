@@ -18,6 +18,7 @@ import numpy as np
 
 from ...ir.diagnose import FailedAssertionError
 from ...ir.types import Loc
+from .context.active import current
 from .context.recorder import TraceContext
 from .host import host_call
 from .late import LateText, Nest, late, taken
@@ -41,7 +42,7 @@ class Failure:
         """Whether the check with these places is its own."""
         return bool(locs) and any(loc is locs[0] for loc in self.locs)
 
-    def keep(self, *arrays: Any) -> Any:
+    def keep(self, _: Any, *arrays: Any) -> Any:
         """What a failing step tells: of the first example of a batch."""
         if "values" not in self._kept.__dict__:
             self._kept.values = arrays
@@ -57,38 +58,53 @@ class Failure:
         told = self.nest.of(values)
         if self.kind is None:
             return told
-        args, attributes = told
-        own = self.kind.__new__(self.kind, *args)
+        given, args, attributes = told
+        own = self.kind.__new__(self.kind, *given)
         if not isinstance(self.kind.__init__, FunctionType):  # which has set attributes in C
-            own.__init__(*args)  # type: ignore[misc]
+            own.__init__(*given)  # type: ignore[misc]
         own.args = args
         own.__dict__.update(attributes)
         return own
 
 
+def told_by(problem: BaseException) -> tuple[Any, Any, Any]:
+    """What an exception is made of, its arguments and its attributes."""
+    built = None if isinstance(type(problem).__reduce__, FunctionType) else problem.__reduce__()
+    given = problem.args if built is None or isinstance(built, str) else built[1]
+    return given, problem.args, dict(problem.__dict__)
+
+
 def failure_of(ctx: TraceContext, problem: BaseException) -> tuple[Failure, Any]:
     """An exception, and a bool of the active trace that is false, once its values are kept; None
     where it tells no values."""
-    operands, nest = taken(ctx, (problem.args, dict(problem.__dict__)))
+    operands, nest = taken(ctx, told_by(problem))
     with writing() as holes:
         said = str(problem)
     said = filled(said, [_described(late(hole.written, hole.value)) for hole in holes])
-    return _kept(Failure(type(problem), nest, f"{type(problem).__name__}: {said}"), operands)
+    return _known(Failure(type(problem), nest, f"{type(problem).__name__}: {said}"), operands)
 
 
 def failed_assertion(ctx: TraceContext, message: Any) -> tuple[Failure, Any]:
     """The same of the message of an assertion."""
     text = late(str, message)
     operands, nest = taken(ctx, text)
-    return _kept(Failure(None, nest, f"the assertion does not hold: {_described(text)}"), operands)
+    return _known(Failure(None, nest, f"the assertion does not hold: {_described(text)}"), operands)
 
 
 def _described(text: Any) -> str:
     return text.described() if isinstance(text, LateText) else text
 
 
-def _kept(failure: Failure, operands: Any) -> tuple[Failure, Any]:
-    return failure, host_call(failure.keep, "bool[]", *operands) if operands else None
+def _known(failure: Failure, operands: Any) -> tuple[Failure, Any]:
+    return failure, kept(failure, operands) if operands else None
+
+
+def kept(failure: Failure, operands: Sequence[Any] = ()) -> Any:
+    """A bool that is false, once the host has kept the values; after what was told before."""
+    ctx = current()
+    told = ctx.root.told
+    after = np.int64(0) if told is None else ctx.apply(ctx.read, (told,))
+    return host_call(failure.keep, "bool[]", after, *operands)
 
 
 def exception(

@@ -245,9 +245,10 @@ class _Name:
 class _Said:
     """An object of a class of the user's, as its class writes it."""
 
-    __slots__ = ("text", "written")
+    __slots__ = ("formless", "text", "written")
 
-    def __init__(self, text: Any, written: Any) -> None:
+    def __init__(self, formless: str, text: Any, written: Any) -> None:
+        self.formless = formless  # the name of a class without formats of its own
         self.text, self.written = text, written
 
     def __str__(self) -> str:
@@ -257,11 +258,13 @@ class _Said:
         return str(self.written)
 
     def __format__(self, spec: str) -> str:
+        if spec and self.formless:
+            raise TypeError(f"unsupported format string passed to {self.formless}.__format__")
         return format(str(self.text), spec)
 
 
-tree.register(_Said, lambda said: ((said.text, said.written), None),
-              lambda _, parts: _Said(*parts))
+tree.register(_Said, lambda said: ((said.text, said.written), said.formless),
+              lambda formless, parts: _Said(formless, *parts))
 
 
 def is_text(x: Any) -> bool:
@@ -298,6 +301,8 @@ def holds(x: Any, depth: int = _DEPTH) -> bool:
         return False
     slots = [name for each in kind.__mro__ for name in vars(each).get("__slots__", ())]
     parts = [*getattr(x, "__dict__", {}).values(), *(getattr(x, name, None) for name in slots)]
+    if isinstance(x, BaseException):
+        parts += x.args
     return any(holds(part, depth - 1) for part in parts)
 
 
@@ -371,7 +376,9 @@ def said(ctx: TraceContext, thing: Any) -> Any:
 
 
 def _as_said(ctx: TraceContext, thing: Any) -> Any:
-    return _Said(*(_written(ctx, thing, function) for function in (str, repr)))
+    kind = type(thing)
+    return _Said(kind.__name__ if kind.__format__ is object.__format__ else "",
+                 *(_written(ctx, thing, function) for function in (str, repr)))
 
 
 def _written(ctx: TraceContext, thing: Any, function: Callable[[Any], str]) -> Any:

@@ -68,18 +68,28 @@ def tell(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str,
 
 def tell_print(*args: Any, **options: Any) -> None:
     """``print``; to the streams that there are when it prints, where it is no other file."""
-    args = tuple([late(str, arg) for arg in args])
-    file = options.get("file")
-    stream = next((name for name in ("stdout", "stderr") if file is getattr(sys, name)), None)
-    if file is not None and stream is None:
-        tell(_PRINT, args, options)
-        return
-    tell(_printing(stream or "stdout"), args, {
-        name: value for name, value in options.items() if name != "file"})
+    file = options.pop("file", None)
+    tell(_print, (stream_of(sys.stdout if file is None else file), *[
+        late(str, arg) for arg in args]), options)
 
 
 _PRINT = print
 
 
-def _printing(stream: str) -> Callable[..., None]:
-    return lambda *args, **options: _PRINT(*args, **options, file=getattr(sys, stream))
+def _print(stream: Any, *args: Any, **options: Any) -> None:
+    _PRINT(*args, **options, file=stream() if isinstance(stream, Stream) else stream)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A standard stream of the process, which is the one that there is when it is written to."""
+
+    name: str
+
+    def __call__(self) -> Any:
+        return getattr(sys, self.name)
+
+
+def stream_of(file: Any) -> Any:
+    """A file as a program writes to it."""
+    return next((Stream(name) for name in ("stdout", "stderr") if file is getattr(sys, name)), file)

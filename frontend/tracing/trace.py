@@ -38,7 +38,7 @@ from .context.active import current
 from .context.captures import Capture
 from .context.collector import paused_collector
 from .context.recorder import Rewritten, TraceContext
-from .failing import Failure, failure_of
+from .failing import Failure, failure_of, kept
 from .guards.draws import Draws
 from .guards.lost import check_kept, check_leaks, check_unchanged, check_used_up
 from .guards.rebound import Binding, bindings
@@ -134,8 +134,8 @@ def trace_function(
     ``lasting`` says that the graph may run many times, so that nothing is to be drawn at random
     while tracing. Warns (TracingWarning) of that, and of values that are held beyond the trace.
     With ``host``, what it has warned of, NumPy runs what cannot be traced. ``rewritten`` makes
-    something of the functions that transforms and loops are given. ``grown`` is asked about the graph while
-    it grows: it gives the number of nodes from which on it is asked again.
+    something of the functions that transforms and loops are given. ``grown`` is asked about the
+    graph while it grows: it gives the number of nodes from which on it is asked again.
     """
     signature = signature or Signature(function)
     leaves, in_tree = signature.flatten(args, kwargs or {})
@@ -205,7 +205,7 @@ def _record(
     try:
         result = function(*args, **kwargs)
     except EndError as end:  # after checks, of which one may fail first
-        holds = ctx.full(False, np.dtype(bool)) if end.holds is None else end.holds
+        holds = kept(end.failure) if end.holds is None else end.holds
         ctx.failing(holds, end.failure)
         result = False  # which no call gives
     ctx.end()

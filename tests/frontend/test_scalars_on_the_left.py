@@ -67,7 +67,8 @@ def test_scalars_of_ml_dtypes(kind: Any) -> None:
     check(kind(3), np.array([2, 3], kind))
     left = kind(3)
     for function, want in (
-            (lambda x: left * x[0], 6), (lambda x: left - x.sum(), -2), (lambda x: left / x[0], 1.5),
+            (lambda x: left * x[0], 6), (lambda x: left - x.sum(), -2),
+            (lambda x: left / x[0], 1.5),
             (lambda x: functools.reduce(operator.mul, [left, x[0]]), 6),
             (lambda x: sum([left, x[1]]), 6), (lambda x: operator.mul(left, x[0]), 6),
             (lambda x: left < x[1], False), (lambda x: left == x[1], True)):

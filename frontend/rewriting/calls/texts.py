@@ -21,14 +21,15 @@ import numpy as np
 from ...tracing.context.recorder import ACTIVE
 from ...tracing.late import GIVE_TEXTS, LateText, holds, late
 from ...tracing.source import is_internal, user_frame
-from ...tracing.telling import tell, tell_print
+from ...tracing.telling import Stream, stream_of, tell, tell_print
+from ...tracing.values.texts import WRITERS
 from ..regions.filtered import Filtered
 
 _FORMS: MappingProxyType[int, Callable[[Any], Any]] = MappingProxyType({
     -1: lambda x: x, ord("s"): str, ord("r"): repr, ord("a"): ascii})
 _MAKERS = frozenset({
     str, repr, ascii, format, pprint.pformat, reprlib.repr, textwrap.dedent, textwrap.indent,
-    textwrap.fill, textwrap.shorten, string.capwords, np.array2string, np.array_repr, np.array_str,
+    textwrap.fill, textwrap.shorten, string.capwords, *WRITERS,
     np.format_float_positional, np.format_float_scientific})
 _LEVELS: MappingProxyType[str, int] = MappingProxyType({
     "debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING,
@@ -38,6 +39,11 @@ _LEVELS: MappingProxyType[str, int] = MappingProxyType({
 
 def formatted(value: Any, form: int, spec: Any = "") -> Any:
     """What an f-string makes of a value: ``{value!r:spec}``."""
+    ctx, method = ACTIVE.get(), type(value).__format__
+    if form == -1 and isinstance(method, FunctionType) and ctx is not None and holds(value):
+        copy = ctx.as_written(method)
+        if copy is not method:
+            return copy(value, spec)
     return late(_formatted, value, form, spec)
 
 
@@ -76,8 +82,10 @@ def meaning(function: Any) -> Any:
         return _of_method(function, owner, name)
     if function is warnings.warn:
         return _warn
-    if name in ("write", "writelines") and isinstance(owner, io.IOBase):
+    if name in ("write", "writelines") and (_is_standard(owner) or isinstance(owner, io.IOBase)):
         return _writing(function, owner)
+    if function in (pprint.pprint, pprint.pp):
+        return _told(function)
     known = callable(function) and type(function).__hash__ is not None and function in _MAKERS
     return _making(function) if known else None
 
@@ -90,9 +98,13 @@ def _of_method(function: MethodType, owner: Any, name: str) -> Any:
         if name in ("substitute", "safe_substitute", "format", "vformat", "fill", "pformat"):
             return _making(function)
         return _told(function) if name == "pprint" else None
-    if name in ("write", "writelines") and (owner is sys.stdout or owner is sys.stderr):
+    if name in ("write", "writelines") and _is_standard(owner):
         return _writing(function, owner)
     return None
+
+
+def _is_standard(stream: Any) -> bool:
+    return stream is not None and (stream is sys.stdout or stream is sys.stderr)
 
 
 def _making(function: Callable[..., str]) -> Callable[..., Any]:
@@ -105,7 +117,7 @@ def _making(function: Callable[..., str]) -> Callable[..., Any]:
 def _items(x: Any) -> Any:
     """An argument, of which generators are taken as what they give: ``", ".join(...)``."""
     if isinstance(x, Filtered):
-        return x.listed()
+        x = x.listed()
     return list(x) if isinstance(x, Iterator) and not isinstance(x, io.IOBase) else x
 
 
@@ -169,25 +181,28 @@ def _user_frame(level: int) -> FrameType | None:
 
 
 def _writing(function: Callable[..., Any], stream: Any) -> Callable[..., Any]:
-    """What writes to a file: when the program runs, if it writes traced values."""
-    standard = next((name for name in ("stdout", "stderr") if stream is getattr(sys, name)), None)
+    """What writes to a file: when the program runs, if it is a stream of the process or if it
+    writes traced values."""
     name = function.__name__
 
     def call(text: Any) -> Any:
-        if not holds(text):
+        if not (_is_standard(stream) or holds(text)):
             return function(text)
-        tell(function if standard is None else
-             lambda text: getattr(getattr(sys, standard), name)(text), (text,), {})
+        tell(_write, (stream_of(stream), name, text), {})
         return None
 
     return call
+
+
+def _write(stream: Any, name: str, text: Any) -> None:
+    getattr(stream() if isinstance(stream, Stream) else stream, name)(text)
 
 
 def guarded(function: Any) -> Any:
     """A function that is none of the user's. Where there are texts that are not known yet, it may
     be given one, and ask for what it says."""
     ctx = ACTIVE.get()
-    if ctx is None or not ctx.root.texts:
+    if ctx is None or not ctx.root.texts or function is isinstance:
         return function
 
     def call(*args: Any, **options: Any) -> Any:

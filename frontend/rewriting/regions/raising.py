@@ -16,7 +16,8 @@ from typing import Any
 from ....ir.diagnose import error
 from ...tracing.context.active import current
 from ...tracing.context.recorder import ACTIVE
-from ...tracing.late import taken
+from ...tracing.failing import told_by
+from ...tracing.late import holds
 from ...tracing.source import user_loc
 from ...tracing.trace import EndError
 from .state import Part
@@ -32,7 +33,7 @@ def raised(problem: Any) -> Any:
     first = ctx.parent is None and ctx.asserted is None and ctx.told is None
     if first and not isinstance(made, BaseException):
         return problem
-    if first and not taken(ctx, (made.args, dict(made.__dict__)))[0]:
+    if first and not holds(told_by(made)):
         return made
     if ctx.caught or not (ctx.way or ctx.parent is None):
         raise error("W201", "whether this exception is raised is not known before the function "

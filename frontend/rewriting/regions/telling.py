@@ -1,4 +1,4 @@
-"""The message of an ``assert``: it is computed where the assertion does not hold, and only there."""
+"""The message of an ``assert``: it is computed only where the assertion does not hold."""
 
 from __future__ import annotations
 

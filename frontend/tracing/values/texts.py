@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+import numpy as np
+
 from ..context.scope import RECORDING
 
 # Code points that stand for no character, and are there for programs to use among themselves.
@@ -41,6 +43,8 @@ class Hole:
     written: Callable[[Any], str]
 
 
+# Functions of NumPy that write arrays, and ask them first.
+WRITERS = frozenset({np.array2string, np.array_repr, np.array_str})
 _HOLES: ContextVar[list[Hole] | None] = ContextVar("weft_holes", default=None)
 
 

@@ -30,7 +30,7 @@ from .asking import asks_class
 from .drawn import refused_draw
 from .methods import ArrayMethods
 from .shown import Length, shown_class
-from .texts import asked
+from .texts import WRITERS, asked
 from .unknown import Unknown
 
 _OURS = __name__.partition(".")[0]
@@ -170,6 +170,8 @@ class Tracer(Unknown, ArrayMethods):
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...],
         options: dict[str, Any],
     ) -> Any:
+        if function in WRITERS:
+            raise self.no_text("its text")
         ctx = self.context()
         return ctx.apply(ctx.api.function, (function, args, options), stem=function.__name__)
 
