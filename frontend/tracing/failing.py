@@ -1,6 +1,6 @@
 """What fails a step with a text or an exception of the user's that tells traced values.
 
-    raise ValueError(f"negative {s}")      ok = host_call(failure.keep, s)     in the way that fails
+    raise ValueError(f"negative {s}")      ok = host_call(0, s) {failure.keep}, in the way that fails
                                            assert_true ok
 
 The host keeps the values, in the thread that runs the step; when the check has failed, and that was
@@ -17,10 +17,12 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import FailedAssertionError
-from ...ir.types import Loc
+from ...ir.host import HostFunction
+from ...ir.types import BOOL, Loc, TensorType
+from .. import tree
 from .context.active import current
 from .context.recorder import TraceContext
-from .host import host_call
+from .host import record
 from .late import LateText, Nest, late, taken
 from .values.texts import filled, writing
 
@@ -104,7 +106,9 @@ def kept(failure: Failure, operands: Sequence[Any] = ()) -> Any:
     ctx = current()
     told = ctx.root.told
     after = np.int64(0) if told is None else ctx.apply(ctx.read, (told,))
-    return host_call(failure.keep, "bool[]", after, *operands)
+    keep = HostFunction("weft.failing.keep", failure.keep, keeps=True)
+    return ctx.apply(record, (keep, [after, *operands], [TensorType(BOOL, ())], tree.LEAF),
+                     stem="keep")
 
 
 def exception(
@@ -120,7 +124,7 @@ def exception(
             kept = failure.forget()
             if text == problem.message and (found is None or failure.is_at(problem.locs)):
                 found, values = failure, kept
-    if found is None:
+    if found is None or len(values) != len(found.nest.kinds):  # which another thread has kept
         return problem
     made = found.made(values)
     if isinstance(made, BaseException):

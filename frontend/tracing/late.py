@@ -377,6 +377,8 @@ def said(ctx: TraceContext, thing: Any) -> Any:
 
 def _as_said(ctx: TraceContext, thing: Any) -> Any:
     kind = type(thing)
+    if tree.constant(thing):  # as a slice is
+        return thing
     return _Said(kind.__name__ if kind.__format__ is object.__format__ else "",
                  *(_written(ctx, thing, function) for function in (str, repr)))
 

@@ -47,14 +47,10 @@ class Telling:
 def tell(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> None:
     """``function(*args, **options)``, whenever the program comes by here."""
     ctx = ACTIVE.get()
-    if ctx is None:
+    if ctx is None or ctx.endless:
         function(*args, **options)
         return
     operands, nest = taken(ctx, (args, options), lambda thing: said(ctx, thing), arrays=True)
-    if ctx.endless:
-        args, options = nest.described(operands)
-        function(*args, **options)
-        return
     line, root = Telling(function, nest), ctx.root
     if root.told is None:
         root.told = Variable(np.int64(0), "told", trainable=False)
@@ -68,6 +64,10 @@ def tell(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str,
 
 def tell_print(*args: Any, **options: Any) -> None:
     """``print``; to the streams that there are when it prints, where it is no other file."""
+    ctx = ACTIVE.get()
+    if ctx is None or ctx.endless:
+        _PRINT(*args, **options)
+        return
     file = options.pop("file", None)
     tell(_print, (stream_of(sys.stdout if file is None else file), *[
         late(str, arg) for arg in args]), options)
