@@ -14,6 +14,7 @@ import numpy as np
 from ...ir.diagnose import error
 from .. import tree
 from ..tracing.arrays.buffer import own
+from ..tracing.late import LateText
 from ..tracing.source import user_loc
 from ..tracing.values.tracer import Tracer
 from .calls import lists
@@ -21,7 +22,7 @@ from .calls.builtins import BUILTINS, converting, of_lists
 from .calls.functions import called_as, converted, is_function
 from .calls.heaps import heapify, heappop, heappush, least
 from .calls.items import item, item_of_row, places
-from .calls.texts import formatted, guarded, joined, meaning, percent
+from .calls.texts import formatted, joined, meaning, percent
 from .regions.branches import choose, if_
 from .regions.expressions import both, chained, either, negated
 from .regions.filtered import Filtered, filtered
@@ -37,19 +38,12 @@ __all__ = ["UNBOUND", "Filtered", "Own", "both", "called", "caught", "chained", 
            "heapify", "heappop", "heappush", "if_", "is_one", "is_row", "item", "item_of_row",
            "joined", "least", "let_go", "middle", "negated", "part", "percent", "places",
            "popleft", "queue", "raised", "result", "sliced", "truth", "values", "while_",
-           "without", "written"]
+           "without"]
 
 
 def called(function: Any) -> Any:
-    """What rewritten code calls instead of a function."""
-    made = written(function)
-    plain = made is function or isinstance(function, (BuiltinFunctionType, type))
-    return guarded(made) if plain else made
-
-
-def written(function: Any) -> Any:
-    """The rewritten copy of a function of the user's, or what a builtin means on traced values;
-    the function itself where it is no other."""
+    """What rewritten code calls instead of a function: its rewritten copy, or what a builtin means
+    on traced values."""
     if isinstance(getattr(function, "__self__", function), np.ufunc):
         return of_lists(function)
     if (made := meaning(function)) is not None:
@@ -74,6 +68,8 @@ def _making(function: Any) -> Any:
 def given(x: Any) -> Any:
     """An argument: a function of the user's as its rewritten copy, ``math.erf`` and ``max`` as what
     they mean on traced values. Classes stay what they are: they may be dtypes."""
+    if isinstance(x, LateText):
+        x.given()
     if x is print or isinstance(x, BuiltinFunctionType):
         return meaning(x) or BUILTINS.get(x, x)
     return converted(x, sys.modules[__name__]) if is_function(x) else x

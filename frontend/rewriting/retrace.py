@@ -111,8 +111,8 @@ def as_written(function: Any) -> Any:
     """A function, a method, or an object that can be called, as its rewritten copy, if there is
     one."""
     if not isinstance(function, WeakMethod):
-        return operators.written(function)
-    copy = operators.written(function.function)
+        return operators.called(function)
+    copy = operators.called(function.function)
     if copy is function.function:
         return function
     return update_wrapper(partial(copy, function.instance()), function)

@@ -1,6 +1,6 @@
 """What fails a step with a text or an exception of the user's that tells traced values.
 
-    raise ValueError(f"negative {s}")      ok = host_call(0, s) {failure.keep}, in the way that fails
+    raise ValueError(f"negative {s}")      ok = host_call(0, s), in the way that fails
                                            assert_true ok
 
 The host keeps the values, in the thread that runs the step; when the check has failed, and that was

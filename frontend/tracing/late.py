@@ -17,7 +17,7 @@ import io
 import operator
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import FunctionType, MethodType
 from typing import Any, NoReturn
@@ -25,6 +25,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...ir.diagnose import Error, error
+from ...ir.types import Loc
 from .. import tree
 from .arrays.buffer import Buffer
 from .arrays.chosen import Chosen
@@ -40,7 +41,7 @@ from .values.numbers import numbers_behind
 from .values.texts import asked, filled, writing
 from .values.tracer import Tracer
 
-_DEPTH = 8  # how far down an object is asked for traced values
+_DEPTH, _PARTS = 8, 1 << 12  # how far down an object is asked for traced values, and how many
 _SIMPLE = frozenset({str, int, float, bool, complex, bytes, type(None)})
 _PLAIN = (str, bytes, int, float, complex, np.generic, np.dtype, type, FunctionType, MethodType,
           io.IOBase, type(len), type(io), type(None))
@@ -153,19 +154,23 @@ class LateText:
     def __format__(self, spec: str) -> str:
         return self._asked(lambda value: format(value, spec))
 
-    def refused(self, what: str) -> Error:
+    def refused(self, what: str, locs: tuple[Loc, ...] = ()) -> Error:
         """The error for who asks (W201): integer arguments that the text is made of can become
         static, and then it is known."""
         static = all(each.is_parameter for each in self.operands)
         problem = error(
             "W201", f"the text {self.described()!r} is not known before the function runs: {what} "
-                    "needs it", locs=user_loc(), types=[each.type for each in self.operands],
+                    "needs it", locs=locs or user_loc(), types=[each.type for each in self.operands],
             hint="name the argument in static_argnames" if static else
             "return the values, and make the text of what the function has returned")
         behind = [numbers_behind(each.ctx, each.value) for each in self.operands]
         problem.asked = frozenset().union(*behind) if all(behind) else frozenset()
         problem.truth = True
         return problem
+
+    def given(self) -> None:
+        """It is made here, or is an argument: if a function that needs a text fails, this is why."""
+        self.ctx.root.text = self, user_loc()
 
     def _refuse(self, what: str) -> NoReturn:
         raise self.refused(what)
@@ -280,30 +285,47 @@ def late(function: Callable[..., str], *args: Any, **options: Any) -> Any:
     operands, nest = taken(ctx, (args, options), lambda thing: _as_said(ctx, thing))
     if not operands:
         return function(*args, **options)
-    ctx.root.texts = True
-    return LateText(Call(function, nest), operands)
+    made = LateText(Call(function, nest), operands)
+    made.given()
+    return made
 
 
-def holds(x: Any, depth: int = _DEPTH) -> bool:
-    """Whether a value, or what it is made of, is traced."""
+def holds(x: Any) -> bool:
+    """Whether a value, or what it is made of, is traced; asked are so many parts of it."""
+    seen: set[int] = set()
+    level = [x]
+    for _ in range(_DEPTH):
+        below: list[Any] = []
+        for each in level:
+            if type(each) in _SIMPLE or id(each) in seen:
+                continue
+            if is_late(each):
+                return True
+            seen.add(id(each))
+            if len(seen) < _PARTS:
+                below += _parts(each)
+        level = below
+    return False
+
+
+def is_late(x: Any) -> bool:
+    """Whether a value's text is made when the program runs."""
     kind = type(x)
-    if kind in _SIMPLE or depth == 0:
-        return False
-    if issubclass(kind, (Tracer, LateText, Chosen)) or is_maybe(x):
-        return True
-    if issubclass(kind, Buffer):
-        return bool(x.is_traced)
+    return issubclass(kind, (Tracer, LateText, Chosen)) or is_maybe(x) or (
+        issubclass(kind, Buffer) and bool(x.is_traced))
+
+
+def _parts(x: Any) -> Iterable[Any]:
+    kind = type(x)
     if issubclass(kind, (list, tuple, set, frozenset, deque)):
-        return any(holds(item, depth - 1) for item in x)
+        return x  # type: ignore[no-any-return]
     if issubclass(kind, dict):
-        return any(holds(item, depth - 1) for item in x.values())
-    if issubclass(kind, _PLAIN) or issubclass(kind, (np.ndarray, Variable)):
-        return False
+        return x.values()  # type: ignore[no-any-return]
+    if issubclass(kind, (*_PLAIN, np.ndarray, Variable)):
+        return ()
     slots = [name for each in kind.__mro__ for name in vars(each).get("__slots__", ())]
     parts = [*getattr(x, "__dict__", {}).values(), *(getattr(x, name, None) for name in slots)]
-    if isinstance(x, BaseException):
-        parts += x.args
-    return any(holds(part, depth - 1) for part in parts)
+    return [*parts, *x.args] if isinstance(x, BaseException) else parts
 
 
 def taken(

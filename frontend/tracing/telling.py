@@ -15,6 +15,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -69,8 +70,8 @@ def tell_print(*args: Any, **options: Any) -> None:
         _PRINT(*args, **options)
         return
     file = options.pop("file", None)
-    tell(_print, (stream_of(sys.stdout if file is None else file), *[
-        late(str, arg) for arg in args]), options)
+    stream = stream_of(sys.stdout if file is None else file)
+    tell(partial(_print, stream), tuple([late(str, arg) for arg in args]), options)
 
 
 _PRINT = print

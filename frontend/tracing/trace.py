@@ -22,7 +22,7 @@ import numpy as np
 from ...ir.diagnose import Error, error
 from ...ir.graph import Graph, Value
 from ...ir.text.printer import print_graph
-from ...ir.types import TensorType
+from ...ir.types import Loc, TensorType
 from .. import tree
 from ..numpy_api.dispatch import NumpyApi
 from ..numpy_api.host import Warned
@@ -44,8 +44,9 @@ from .guards.lost import check_kept, check_leaks, check_unchanged, check_used_up
 from .guards.rebound import Binding, bindings
 from .operand import is_number, to_tracer
 from .signature import Signature
-from .source import definition, is_internal
+from .source import definition, is_library
 from .values.operation import Operation
+from .values.texts import AskedError
 from .values.tracer import Tracer
 
 
@@ -204,6 +205,8 @@ def _record(
     args, kwargs = arguments
     try:
         result = function(*args, **kwargs)
+    except AskedError as asked:
+        raise asked.problem from None
     except EndError as end:  # after checks, of which one may fail first
         holds = kept(end.failure) if end.holds is None else end.holds
         ctx.failing(holds, end.failure)
@@ -236,16 +239,25 @@ tree.register(Checked, lambda checked: ((False,), tree.flatten(checked.result)[1
 def _hidden(ctx: TraceContext, problem: Exception) -> Error | None:
     """The error in whose place NumPy raised ``problem``, as it does for ``buffer[i] = traced``,
     ``np.zeros(traced)`` and ``np.mgrid[:traced]``: the last refusal, if it happened on the very
-    line."""
-    refused, at = ctx.refused, problem.__traceback__
-    if isinstance(problem, Error) or refused is None or at is None or not refused.locs:
+    line; or that of a text that was made or given there, to what needs one."""
+    at = problem.__traceback__
+    if isinstance(problem, Error) or at is None:
         return None
     last = at
     while at is not None:
-        last, at = last if is_internal(at.tb_frame) else at, at.tb_next
-    place = refused.locs[0]
-    same = (place.file, place.line) == (last.tb_frame.f_code.co_filename, last.tb_lineno)
-    return refused if same else None
+        last, at = last if is_library(at.tb_frame) else at, at.tb_next
+    line = last.tb_frame.f_code.co_filename, last.tb_lineno
+    refused, text = ctx.refused, ctx.text
+    if refused is not None and _line(refused.locs) == line:
+        return refused
+    if text is None or _line(text[1]) != line:
+        return None
+    made: Error = text[0].refused("what is called here", text[1])
+    return made
+
+
+def _line(locs: Sequence[Loc]) -> tuple[str, int] | None:
+    return (locs[0].file, locs[0].line) if locs else None
 
 
 def _word(label: str) -> str:

@@ -13,13 +13,14 @@ import sys
 import textwrap
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import BuiltinMethodType, FrameType, FunctionType, MappingProxyType, MethodType
 from typing import Any
 
 import numpy as np
 
 from ...tracing.context.recorder import ACTIVE
-from ...tracing.late import GIVE_TEXTS, LateText, holds, late
+from ...tracing.late import GIVE_TEXTS, holds, late
 from ...tracing.source import is_internal, user_frame
 from ...tracing.telling import Stream, stream_of, tell, tell_print
 from ...tracing.values.texts import WRITERS
@@ -132,7 +133,7 @@ def _logging(logger: Any, name: str) -> Callable[..., None]:
         frame = user_frame()
         place = ("", 0, "") if frame is None else (
             frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
-        tell(_log, (logger, level, place, said, options), {})
+        tell(partial(_log, logger, level, place), (said, options), {})
 
     return call
 
@@ -188,7 +189,7 @@ def _writing(function: Callable[..., Any], stream: Any) -> Callable[..., Any]:
     def call(text: Any) -> Any:
         if not (_is_standard(stream) or holds(text)):
             return function(text)
-        tell(_write, (stream_of(stream), name, text), {})
+        tell(partial(_write, stream_of(stream), name), (text,), {})
         return None
 
     return call
@@ -196,24 +197,3 @@ def _writing(function: Callable[..., Any], stream: Any) -> Callable[..., Any]:
 
 def _write(stream: Any, name: str, text: Any) -> None:
     getattr(stream() if isinstance(stream, Stream) else stream, name)(text)
-
-
-def guarded(function: Any) -> Any:
-    """A function that is none of the user's. Where there are texts that are not known yet, it may
-    be given one, and ask for what it says."""
-    ctx = ACTIVE.get()
-    if ctx is None or not ctx.root.texts or function is isinstance:
-        return function
-
-    def call(*args: Any, **options: Any) -> Any:
-        try:
-            return function(*args, **options)
-        except (TypeError, ValueError):
-            given = next((each for each in (*args, *options.values())
-                          if type(each) is LateText), None)
-            if given is None:
-                raise
-            name = getattr(function, "__name__", type(function).__name__)
-            raise given.refused(f"{name}()") from None
-
-    return call

@@ -24,15 +24,16 @@ from typing import Any
 
 import numpy as np
 
+from ....ir.diagnose import Error
 from ..context.scope import RECORDING
 
 # Code points that stand for no character, and are there for programs to use among themselves.
 _FIRST, _LAST = "\ufdd0", "\ufdd1"
 _PLACE = re.compile(f"{_FIRST}(\\d+){_LAST}")
 _OURS = __name__.partition(".")[0]
-# Who looks at values from outside of the program: debuggers, and what prints a stack with locals.
-_TOOLS = frozenset({"pdb", "bdb", "IPython", "ipdb", "pydevd", "_pydevd_bundle", "debugpy",
-                    "traceback", "_pytest", "rich", "cgitb"})
+# Who looks at values from outside of the program.
+_DEBUGGERS = ("pdb", "bdb", "ipdb", "IPython.core.debugger", "IPython.terminal.debugger", "pydevd",
+              "_pydevd_bundle", "debugpy")
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,15 @@ class Hole:
 
 # Functions of NumPy that write arrays, and ask them first.
 WRITERS = frozenset({np.array2string, np.array_repr, np.array_str})
+class AskedError(BaseException):
+    """The text of a value was asked for in code that is traced as it stands, to be traced again as
+    its rewritten copy. No handler, such as that of ``logging``, is for it."""
+
+    def __init__(self, problem: Error) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+
 _HOLES: ContextVar[list[Hole] | None] = ContextVar("weft_holes", default=None)
 
 
@@ -82,8 +92,9 @@ def _is_tool() -> bool:
     frame: FrameType | None = sys._getframe(3)  # of who asks, behind this module and the value
     near = True
     while frame is not None:
-        module = str(frame.f_globals.get("__name__") or "").partition(".")[0]
-        if module == _OURS or module in _TOOLS:
-            return near or module in _TOOLS
+        module = str(frame.f_globals.get("__name__") or "")
+        debugs = any(module == tool or module.startswith(f"{tool}.") for tool in _DEBUGGERS)
+        if debugs or module.partition(".")[0] == _OURS:
+            return near or debugs
         near, frame = False, frame.f_back
     return False
