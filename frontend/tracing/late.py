@@ -158,9 +158,10 @@ class LateText:
         """The error for who asks (W201): integer arguments that the text is made of can become
         static, and then it is known."""
         static = all(each.is_parameter for each in self.operands)
+        types = [each.type for each in self.operands]
         problem = error(
             "W201", f"the text {self.described()!r} is not known before the function runs: {what} "
-                    "needs it", locs=locs or user_loc(), types=[each.type for each in self.operands],
+                    "needs it", locs=locs or user_loc(), types=types,
             hint="name the argument in static_argnames" if static else
             "return the values, and make the text of what the function has returned")
         behind = [numbers_behind(each.ctx, each.value) for each in self.operands]
@@ -169,7 +170,7 @@ class LateText:
         return problem
 
     def given(self) -> None:
-        """It is made here, or is an argument: if a function that needs a text fails, this is why."""
+        """It is made here, or an argument: if a function that needs a text fails, this is why."""
         self.ctx.root.text = self, user_loc()
 
     def _refuse(self, what: str) -> NoReturn:
