@@ -16,6 +16,7 @@ from ...tracing.arrays import views
 from ...tracing.arrays.selection import Selection
 from ...tracing.context.active import current
 from ...tracing.context.recorder import TraceContext
+from ...tracing.late import LateText
 from ...tracing.source import user_loc
 from ...tracing.trace import Region, trace_region
 from ...tracing.values.tracer import Tracer
@@ -358,6 +359,8 @@ def _fix(a: Any, b: Any) -> str:
         other = b if a is None else a
         return ("let an array stand for none, such as np.full(shape, np.nan)" if getattr(
             other, "ndim", 0) else "let a number stand for none, such as -1 or np.nan")
+    if isinstance(a, LateText) or isinstance(b, LateText):
+        return "write an if statement, and print, log or raise each text on its own way"
     if isinstance(a, str) and isinstance(b, str):
         names = [text.upper().replace(" ", "_").replace("-", "_") for text in (a, b)]
         names = names if all(map(str.isidentifier, names)) else ["ONE", "OTHER"]
@@ -380,6 +383,8 @@ def shown(x: Any) -> str:
         return f"a {type(x).__name__} of {len(x)}"
     if isinstance(x, Selection):
         return "elements under a mask"
+    if isinstance(x, LateText):
+        return f"the text {x.described()!r}"
     return repr(x)[:40] if x is None or isinstance(x, (str, bool)) else f"a {type(x).__name__}"
 
 
