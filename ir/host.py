@@ -43,11 +43,13 @@ class HostFunction:
     """A function of the user as an attribute; texts have its name, ``model:smooth``, by which one
     is found again that is in a module and was declared.
 
-    ``call`` takes arrays, and gives an array or a tuple of them.
+    ``call`` takes arrays, and gives an array or a tuple of them. One that only ``keeps`` what an
+    error is to tell, and gives false, can be left out: the error then tells less.
     """
 
     name: str
     call: Functions | None = field(default=None, repr=False, compare=False)
+    keeps: bool = field(default=False, repr=False, compare=False)
 
     @staticmethod
     def named(name: str) -> HostFunction:

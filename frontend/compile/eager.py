@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.diagnose import FailedAssertionError
 from ...ir.graph import effects_of, writes
 from ...ir.interp.graph import run_graph
 from ...runtime.profile.recording import span
 from ...runtime.state import Writer, commit, cut
 from .. import tree
 from ..rewriting.retrace import trace_as_written
+from ..tracing.failing import exception
 from ..tracing.signature import Signature
 from ..tracing.trace import Traced
 from .recent import Arrays, may_stay, recent
@@ -62,4 +64,7 @@ def interpret(traced: Traced, leaves: Sequence[Any]) -> Any:
         return results
 
     with span("eager", traced.graph.name):
-        return traced.results(Writer(written.values()).run(step))
+        try:
+            return traced.results(Writer(written.values()).run(step))
+        except FailedAssertionError as problem:
+            raise exception(problem, [traced.failures]) from None

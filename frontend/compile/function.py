@@ -33,6 +33,7 @@ from ..tracing.context.active import context_for
 from ..tracing.context.collector import paused_collector
 from ..tracing.context.dependencies import checked
 from ..tracing.context.recorder import ACTIVE, TraceContext
+from ..tracing.failing import exception
 from ..tracing.guards.rebound import rebound
 from ..tracing.guards.weakmethod import WeakMethod
 from ..tracing.operand import fits_int64
@@ -119,9 +120,9 @@ class Function(Generic[P, R]):
                     return result  # type: ignore[no-any-return]
             return self._call(args, kwargs)  # type: ignore[no-any-return]
         except FailedAssertionError as problem:
-            own = self._raised(problem)
+            own = exception(problem, [made.traced.failures for made in self._specialisations()])
             leave(problem)
-            if own is None:
+            if own is problem:
                 raise
             raise own from problem
         except OutOfRangeError as problem:
@@ -152,16 +153,6 @@ class Function(Generic[P, R]):
             return f"a list has become longer than {made.traced.room} items"
         other = rebound(made.traced.names)
         return None if other is None else f"the array '{other}' is another"
-
-    def _raised(self, problem: FailedAssertionError) -> BaseException | None:
-        """The exception of the function's own for which a check stands that has failed."""
-        for made in self._specialisations():
-            if problem.message in made.traced.raises:
-                kept = made.traced.raises[problem.message]
-                own = type(kept).__new__(type(kept), *kept.args)
-                own.__dict__.update(kept.__dict__)
-                return own
-        return None
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._owner = owner

@@ -19,7 +19,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,7 @@ from ...ir.ops.table import OPS
 from ...ir.plans.entry import SCALARS
 from ...ir.plans.plan import Launch, Plan, all_steps, host_steps
 from ...ir.text.printer import print_plan
+from ...passes.keeping import without_keeping
 from ...runtime.artifact import FORMAT, sealed
 from ...runtime.files import new_folder, written
 from ...runtime.shards import write_tensors
@@ -109,6 +110,9 @@ class ExportJob:
                    for capture in traced.captures}
         values = cut([variable.cell for variable in traced.variables.values()])
         weights |= dict(zip(traced.variables, values, strict=True))
+        plain = without_keeping(stages.traced)
+        if plain is not stages.traced:
+            stages = replace(stages, traced=plain, times={}, _after={})
         return ExportJob(
             stages, args.children, traced.out_tree, tuple(parameters),
             dict(zip(keys, keywords.children, strict=True)),

@@ -8,8 +8,7 @@ from .registry import missing
 
 _OUTSIDE = "it outside of the traced function, and pass its result in"
 
-# Texts, files, dates, and questions about memory: not what is computed on.
-missing(np.array2string, np.array_repr, np.array_str, np.save, np.savetxt, np.savez,
-        np.savez_compressed, np.busday_count, np.busday_offset, np.is_busday,
-        np.datetime_as_string, np.may_share_memory, np.shares_memory, np.einsum_path,
+# Files, dates, and questions about memory: not what is computed on.
+missing(np.save, np.savetxt, np.savez, np.savez_compressed, np.busday_count, np.busday_offset,
+        np.is_busday, np.datetime_as_string, np.may_share_memory, np.shares_memory, np.einsum_path,
         np.min_scalar_type, instead=_OUTSIDE)

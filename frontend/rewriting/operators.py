@@ -14,6 +14,7 @@ import numpy as np
 from ...ir.diagnose import error
 from .. import tree
 from ..tracing.arrays.buffer import own
+from ..tracing.late import LateText
 from ..tracing.source import user_loc
 from ..tracing.values.tracer import Tracer
 from .calls import lists
@@ -21,7 +22,7 @@ from .calls.builtins import BUILTINS, converting, of_lists
 from .calls.functions import called_as, converted, is_function
 from .calls.heaps import heapify, heappop, heappush, least
 from .calls.items import item, item_of_row, places
-from .calls.printing import percent, printed
+from .calls.texts import formatted, joined, meaning, percent
 from .regions.branches import choose, if_
 from .regions.expressions import both, chained, either, negated
 from .regions.filtered import Filtered, filtered
@@ -29,13 +30,15 @@ from .regions.growing import Own, extended, growing, let_go, popleft, queue
 from .regions.loops import for_, while_
 from .regions.raising import caught, raised
 from .regions.state import UNBOUND, Part, context_of, is_traced, truth, values
+from .regions.telling import told
 from .source.matching import has_keys, is_one, is_row, middle, part, without
 
 __all__ = ["UNBOUND", "Filtered", "Own", "both", "called", "caught", "chained", "check", "choose",
-           "either", "extended", "filtered", "for_", "given", "growing", "has_keys", "heapify",
-           "heappop", "heappush", "if_", "is_one", "is_row", "item", "item_of_row", "least",
-           "let_go", "middle", "negated", "part", "percent", "places", "popleft", "printed",
-           "queue", "raised", "result", "sliced", "truth", "values", "while_", "without"]
+           "either", "extended", "filtered", "for_", "formatted", "given", "growing", "has_keys",
+           "heapify", "heappop", "heappush", "if_", "is_one", "is_row", "item", "item_of_row",
+           "joined", "least", "let_go", "middle", "negated", "part", "percent", "places",
+           "popleft", "queue", "raised", "result", "sliced", "truth", "values", "while_",
+           "without"]
 
 
 def called(function: Any) -> Any:
@@ -43,7 +46,10 @@ def called(function: Any) -> Any:
     on traced values."""
     if isinstance(getattr(function, "__self__", function), np.ufunc):
         return of_lists(function)
-    if isinstance(function, (BuiltinFunctionType, type)):
+    if (made := meaning(function)) is not None:
+        return made
+    error = isinstance(function, type) and issubclass(function, BaseException)
+    if isinstance(function, (BuiltinFunctionType, type)) and not error:
         scalar = isinstance(function, type) and issubclass(function, np.generic)
         if scalar:
             return converting(function)
@@ -62,8 +68,10 @@ def _making(function: Any) -> Any:
 def given(x: Any) -> Any:
     """An argument: a function of the user's as its rewritten copy, ``math.erf`` and ``max`` as what
     they mean on traced values. Classes stay what they are: they may be dtypes."""
-    if isinstance(x, BuiltinFunctionType):
-        return BUILTINS.get(x, x)
+    if isinstance(x, LateText):
+        x.given()
+    if x is print or isinstance(x, BuiltinFunctionType):
+        return meaning(x) or BUILTINS.get(x, x)
     return converted(x, sys.modules[__name__]) if is_function(x) else x
 
 
@@ -72,14 +80,14 @@ sliced = slice
 
 def check(test: Any, message: Any) -> None:
     """``assert test, message()``: of what is traced, when the function runs, by a check that fails
-    the step (W125). The message is that of the trace."""
+    the step (W125)."""
     flag = truth(test)
     if is_traced(flag):
         ctx = context_of(flag)
-        text = "the assertion does not hold"
-        if message is not None:
-            text = f"{text}: {message()}"
-        ctx.apply(ctx.assertion, (flag, text))
+        if message is None:
+            ctx.apply(ctx.assertion, (flag, "the assertion does not hold"))
+        else:
+            told(ctx, flag, message)
         return
     if not flag:
         raise AssertionError(*([] if message is None else [message()]))

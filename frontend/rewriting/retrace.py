@@ -11,7 +11,6 @@ from typing import Any
 
 from ...ir.diagnose import Error, error
 from ...ir.types import Loc
-from ..tracing.arrays.standins import PRINTED
 from ..tracing.guards.weakmethod import WeakMethod
 from ..tracing.source import definition, is_internal
 from ..tracing.trace import Traced, trace_function
@@ -30,7 +29,7 @@ def trace_as_written(
     traced again as its rewritten copy; one that asks for the identity of truths and classes, at
     once, and one that stores what is traced into a copy of a plain array. Raises TracerError (W201)
     for what cannot be rewritten, and where a truth is asked for that the arguments ``flags`` alone
-    decide. What prints is rewritten, too, as the program is to print."""
+    decide."""
     if asks_identity(function) and (copy := as_written(function)) is not function:
         try:
             return _traced(copy, *args, **options)
@@ -39,17 +38,19 @@ def trace_as_written(
                 problem.asked, problem.truth = frozenset(flags), True
             raise
     try:
-        return _as_it_stands(function, *args, prints=True, **options)
+        return _as_it_stands(function, *args, **options)
     except Error as problem:
         if (problem.code != "W201" and not problem.rewrites) or (
                 problem.truth and problem.asked and problem.asked.issubset(flags)):
             raise
         first, copy = problem, as_written(function)
-        without = copy is function and not is_ours(function)
-        if without and problem.message != PRINTED:
+        if copy is function and not is_ours(function):
             raise
-    if without:  # it prints while it is traced
-        return _as_it_stands(function, *args, **options)
+    except Exception:  # of the user's own, which may tell traced values, or comes after a print
+        copy = as_written(function)
+        if copy is function and not is_ours(function):
+            raise
+        return _traced(copy, *args, **options)
     try:
         return _traced(copy, *args, **options)
     except Error as problem:

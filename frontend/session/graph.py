@@ -98,6 +98,7 @@ class Graph(Stays, TraceContext):
         made._stands = clone.values
         if isinstance(traced, Traced):
             _in_program_order(made.graph)
+            made.failures.update(traced.failures)
         known = {**bound, **(variables or {})}
         for node in all_nodes(found):
             name = node.attrs.get("var")

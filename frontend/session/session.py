@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
-from ...ir.diagnose import error
+from ...ir.diagnose import FailedAssertionError, error
 from ...ir.graph import Builder, Node, Value
 from ...ir.graph import Graph as IRGraph
 from ...ir.ops.table import OPS
@@ -32,6 +32,7 @@ from ..tracing.arrays.variable import Variable
 from ..tracing.boundary import boundary, leave
 from ..tracing.context.active import active
 from ..tracing.context.collector import paused_collector
+from ..tracing.failing import exception
 from ..tracing.source import user_loc
 from ..tracing.trace import Traced
 from ..tracing.values.operation import Operation
@@ -223,9 +224,18 @@ class Session(Stays):
                 if found is not None:
                     return found[0](*feeds.values())
             return self._run(fetches, feeds, timeout, trace)
+        except FailedAssertionError as problem:
+            raise self._failed(problem) from None
         except BaseException as problem:
             leave(problem)
             raise
+
+    def _failed(self, problem: FailedAssertionError) -> BaseException:
+        """What the user is to see of a check that has failed: an exception of the graph's own."""
+        leave(problem)
+        own = exception(problem, [self.graph.failures])
+        own.__cause__ = None if own is problem else problem
+        return own
 
     def _run(self, fetches: Any, feeds: Mapping[Any, Any], timeout: float | None,
              trace: StepReport | None) -> Any:
@@ -283,6 +293,8 @@ class Session(Stays):
                     return step(*arrays)
                 raise error("W302", f"{count} values are fed ({', '.join(names)}), got "
                                     f"{len(arrays)}", locs=user_loc())
+            except FailedAssertionError as problem:
+                raise self._failed(problem) from None
             except BaseException as problem:
                 leave(problem)
                 raise

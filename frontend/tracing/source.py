@@ -59,6 +59,12 @@ def is_internal(frame: FrameType) -> bool:
     return is_internal_name(frame.f_globals.get("__name__") or "")
 
 
+def is_library(frame: FrameType) -> bool:
+    """The same, and for all of the standard library."""
+    module = str(frame.f_globals.get("__name__") or "").partition(".")[0]
+    return is_internal(frame) or (module in sys.stdlib_module_names and module != "__main__")
+
+
 @functools.cache
 def is_internal_name(module: str) -> bool:
     """True for the name of a module whose frames are not the user's."""

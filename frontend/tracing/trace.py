@@ -23,15 +23,15 @@ import numpy as np
 from ...ir.diagnose import Error, error
 from ...ir.graph import Graph, Value
 from ...ir.text.printer import print_graph
-from ...ir.types import TensorType
+from ...ir.types import Loc, TensorType
 from .. import tree
 from ..numpy_api.dispatch import NumpyApi
 from ..numpy_api.host import Warned
 from ..viz.document import graph_document
 from ..viz.page import frame
-from .arrays.grid import FoundGrid, Grid
-from .arrays.growing import GrowingList, ReturnedList
-from .arrays.maybe import Returned, is_maybe
+from .arrays.found import found
+from .arrays.grid import Grid
+from .arrays.maybe import is_maybe
 from .arrays.selection import Found, Selection
 from .arrays.standins import standing_in
 from .arrays.variable import Variable
@@ -39,13 +39,15 @@ from .context.active import current
 from .context.captures import Capture
 from .context.collector import paused_collector
 from .context.recorder import Rewritten, TraceContext
+from .failing import Failure, failure_of, kept
 from .guards.draws import Draws
 from .guards.lost import check_kept, check_leaks, check_unchanged, check_used_up
 from .guards.rebound import Binding, bindings
 from .operand import is_number, to_tracer
 from .signature import Signature
-from .source import definition, is_internal
+from .source import definition, is_library
 from .values.operation import Operation
+from .values.texts import AskedError
 from .values.tracer import Tracer
 
 
@@ -54,7 +56,8 @@ class EndError(BaseException):
 
     def __init__(self, problem: BaseException) -> None:
         super().__init__(problem)
-        self.problem = problem
+        # ``holds`` is false in what is traced, and there if the exception tells traced values.
+        self.failure, self.holds = failure_of(current(), problem)
 
 
 @dataclass(frozen=True)
@@ -80,8 +83,8 @@ class Traced:
     captures: tuple[Capture, ...]
     variables: Mapping[str, Variable]
     names: tuple[Binding, ...] = ()  # of closed-over arrays, see rebound
-    # The exceptions of the function's own, by what a failed check says.
-    raises: Mapping[str, BaseException] = field(default_factory=dict)
+    # Exceptions of the function's own and texts of assertions, by what a failed check says.
+    failures: Mapping[str, Failure] = field(default_factory=dict)
     room: int = 0  # of items, for lists of which nobody knows how long they become
 
     _bound: ClassVar[WeakKeyDictionary[Graph, tuple[
@@ -136,7 +139,6 @@ def trace_function(
     lasting: bool = True,
     host: Warned | None = None,
     rewritten: Rewritten | None = None,
-    prints: bool = False,
     grown: Callable[[TraceContext], int] | None = None,
 ) -> Traced:
     """Trace ``function(*args, **kwargs)``; see the module docstring.
@@ -144,8 +146,7 @@ def trace_function(
     ``lasting`` says that the graph may run many times, so that nothing is to be drawn at random
     while tracing. Warns (TracingWarning) of that, and of values that are held beyond the trace.
     With ``host``, what it has warned of, NumPy runs what cannot be traced. ``rewritten`` makes
-    something of the functions that transforms and loops are given. ``prints`` refuses to print
-    while tracing (W201). ``grown`` is asked about the
+    something of the functions that transforms and loops are given. ``grown`` is asked about the
     graph while it grows: it gives the number of nodes from which on it is asked again.
     """
     signature = signature or Signature(function)
@@ -154,7 +155,7 @@ def trace_function(
     types = signature.types(leaves, names)
     ctx = TraceContext(name or _word(getattr(function, "__name__", "") or "main"),
                        NumpyApi(host))
-    ctx.made, ctx.rewritten, ctx.prints = [], rewritten, prints
+    ctx.made, ctx.rewritten = [], rewritten
     if grown is not None:
         ctx.grown, ctx.patience = grown, grown(ctx)
     entries: list[Leaf] = []
@@ -190,7 +191,7 @@ def trace_function(
         draws.check()
         bound = bindings(function, draws.functions)
     return Traced(ctx.graph, in_tree, out_tree, tuple(entries), out_kinds, captures,
-                  dict(ctx.variables), bound, ctx.raises)
+                  dict(ctx.variables), bound, ctx.failures)
 
 
 def _named(params: frozenset[str], entries: Sequence[Leaf]) -> frozenset[str]:
@@ -215,8 +216,11 @@ def _record(
     args, kwargs = arguments
     try:
         result = function(*args, **kwargs)
+    except AskedError as asked:
+        raise asked.problem from None
     except EndError as end:  # after checks, of which one may fail first
-        ctx.raising(ctx.full(False, np.dtype(bool)), end.problem)
+        holds = kept(end.failure) if end.holds is None else end.holds
+        ctx.failing(holds, end.failure)
         result = False  # which no call gives
     ctx.end()
     check_unchanged(arguments, in_tree, inputs, signature.names, function)
@@ -246,16 +250,25 @@ tree.register(Checked, lambda checked: ((False,), tree.flatten(checked.result)[1
 def _hidden(ctx: TraceContext, problem: Exception) -> Error | None:
     """The error in whose place NumPy raised ``problem``, as it does for ``buffer[i] = traced``,
     ``np.zeros(traced)`` and ``np.mgrid[:traced]``: the last refusal, if it happened on the very
-    line."""
-    refused, at = ctx.refused, problem.__traceback__
-    if isinstance(problem, Error) or refused is None or at is None or not refused.locs:
+    line; or that of a text that was made or given there, to what needs one."""
+    at = problem.__traceback__
+    if isinstance(problem, Error) or at is None:
         return None
     last = at
     while at is not None:
-        last, at = last if is_internal(at.tb_frame) else at, at.tb_next
-    place = refused.locs[0]
-    same = (place.file, place.line) == (last.tb_frame.f_code.co_filename, last.tb_lineno)
-    return refused if same else None
+        last, at = last if is_library(at.tb_frame) else at, at.tb_next
+    line = last.tb_frame.f_code.co_filename, last.tb_lineno
+    refused, text = ctx.refused, ctx.text
+    if refused is not None and _line(refused.locs) == line:
+        return refused
+    if text is None or _line(text[1]) != line:
+        return None
+    made: Error = text[0].refused("what is called here", text[1])
+    return made
+
+
+def _line(locs: Sequence[Loc]) -> tuple[str, int] | None:
+    return (locs[0].file, locs[0].line) if locs else None
 
 
 def _word(label: str) -> str:
@@ -269,15 +282,10 @@ _MANY = 1 << 14  # elements, of which a program takes out some faster than NumPy
 def _found(chosen: Any) -> Any:
     """What a function returns of chosen elements: all, and which of them; or, of many, those
     alone. Of what may be None, and of lists of tuples, their parts."""
-    if is_maybe(chosen):
-        return Returned(chosen.maybe)
-    if isinstance(chosen, GrowingList) and chosen.item.structure != tree.LEAF:
-        return ReturnedList(chosen)
-    if isinstance(chosen, Grid):
-        return FoundGrid(chosen)
-    found, size = Found(chosen), chosen.mask.type.size
-    many = found.kind == "array" and found.axis is None and isinstance(size, int) and size >= _MANY
-    return chosen.settled() if many else found
+    made = found(chosen)
+    size = chosen.mask.type.size if isinstance(made, Found) else None
+    many = isinstance(size, int) and size >= _MANY and made.kind == "array" and made.axis is None
+    return chosen.settled() if many else made
 
 
 def _is_said(leaf: Any) -> bool:

@@ -198,7 +198,7 @@ def result_is_no_array() -> None:
 
 @wrong("W113", TypeError)
 def unsupported_function() -> None:
-    weft.compile(lambda x: np.array_str(x))(X)  # here
+    weft.compile(lambda x: np.is_busday(x))(X)  # here
 
 
 @wrong("W113", TypeError)

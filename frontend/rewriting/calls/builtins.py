@@ -28,6 +28,7 @@ from ..regions.filtered import Filtered
 from ..regions.iterables import MultiIndex, Range, Zipped, enumerated, placed, places, zipped
 from ..regions.state import context_of, is_traced, truth
 from .ordering import extreme, of_filtered, ordered
+from .texts import meaning
 
 
 def _range(*args: Any) -> Any:
@@ -258,8 +259,9 @@ def _reversed(items: Any) -> Any:
 
 def _map(function: Any, *items: Any) -> Any:
     """Functions have come as what they mean; classes may be dtypes, but not here."""
-    return map(BUILTINS.get(function, function) if isinstance(function, type) else function,
-               *items)
+    if isinstance(function, type):
+        function = meaning(function) or BUILTINS.get(function, function)
+    return map(function, *items)
 
 
 def _next(items: Any, *default: Any) -> Any:

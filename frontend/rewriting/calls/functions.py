@@ -54,12 +54,29 @@ def called_as(function: Any, runtime: ModuleType) -> Any:
     """``converted`` of what is to be called, which may be an object of a user's class."""
     if is_function(function):
         return converted(function, runtime)
+    if isinstance(function, type) and issubclass(function, BaseException):
+        return _exception(function, runtime)
     method = getattr_static(type(function), "__call__", None)
     if not isinstance(method, FunctionType):
         return function
     bound = MethodType(method, function)
     copy = converted(bound, runtime)
     return function if copy is bound else copy
+
+
+def _exception(kind: type[BaseException], runtime: ModuleType) -> Any:
+    """A class of exceptions, whose ``__init__`` may write what is traced into its message."""
+    plain: Any = kind.__init__
+    copy = converted(plain, runtime) if isinstance(plain, FunctionType) else plain
+    if copy is plain:
+        return kind
+
+    def make(*args: Any, **options: Any) -> BaseException:
+        made = kind.__new__(kind, *args, **options)
+        copy(made, *args, **options)
+        return made
+
+    return make
 
 
 def is_ours(function: Any) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ...tracing.failing import failure_of
 from ...tracing.operand import to_tracer
 from ...tracing.values.tracer import Tracer
 from ..regions.branches import choose
@@ -35,8 +36,9 @@ def _index(items: list[Any], value: Any, *bounds: Any) -> Any:
     if bounds or not items:
         return items.index(value, *bounds)
     flags = _flags(items, value)
-    context_of(flags).apply(context_of(flags).raising, (
-        np.any(flags), ValueError("the value is not in the list")))
+    ctx = context_of(flags)
+    failure, _ = failure_of(ctx, ValueError("the value is not in the list"))
+    ctx.apply(ctx.failing, (np.any(flags), failure))
     found: Any = np.argmax(flags)
     return Tracer(found.ctx, found.value, weak=True)
 

@@ -14,7 +14,9 @@ from ....ir.ops.table import OPS
 from ... import tree
 from ...tracing.arrays import views
 from ...tracing.arrays.selection import Selection
+from ...tracing.context.active import current
 from ...tracing.context.recorder import TraceContext
+from ...tracing.late import LateText
 from ...tracing.source import user_loc
 from ...tracing.trace import Region, trace_region
 from ...tracing.values.tracer import Tracer
@@ -66,7 +68,7 @@ def if_(test: Any, then: Part, other: Part, get: Get, put: Put, names: Sequence[
             continue
         ended = [way.ended for way in ways]
         if ended != [None, None]:
-            _check(ctx, flag, *ended)
+            _check(ctx, flag, ways)
             (then if ended[0] is None else other)()  # which may raise, in its turn
             return
         longer = forms(region.names, region.before, [way.after for way in ways])
@@ -109,6 +111,9 @@ class _Way:
         self.entry = Entry(names.before, adopted=names.arrays)
         names.put(self.entry.values)
         self.ended = raised_by(self._run)
+        self.kept: Places = set()
+        if self.ended is not None:
+            return [] if self.ended.holds is None else [self.ended.holds]
         self.after = formed(names.get(), self._wanted)
         self.parts = [None if value is UNBOUND else leaves(value) for value in self.after]
         places = [((at, place), leaf) for at, found in enumerate(self.parts) if found is not None
@@ -135,13 +140,25 @@ def _kept(before: Sequence[Any], after: Sequence[tuple[list[Any], Any] | None]) 
     return found
 
 
-def _check(
-    ctx: TraceContext, flag: Tracer, then: BaseException | None, other: BaseException | None
-) -> None:
+def _check(ctx: TraceContext, flag: Tracer, ways: Sequence[_Way]) -> None:
     """Of two ways one raises: the step fails where that is taken."""
-    fine, problem = (np.logical_not(flag), then) if then is not None else (flag, other)
-    assert problem is not None
-    ctx.apply(ctx.raising, (fine, problem))
+    at = 0 if ways[0].ended is not None else 1
+    end = ways[at].ended
+    assert end is not None
+    if end.holds is None:
+        holds = flag if at else np.logical_not(flag)
+    else:
+        holds = failing(ctx, flag, ways[at].region, at)
+    ctx.apply(ctx.failing, (holds, end.failure))
+
+
+def failing(ctx: TraceContext, flag: Tracer, way: Region, at: int) -> Tracer:
+    """True, unless the flag chooses a way (the first or the second) that gives false."""
+    fine = trace_region(lambda: [current().full(True, np.dtype(bool))], (), tree.structure(()),
+                        "fine")
+    holds: Tracer
+    holds, = regions.branched(ctx, flag, (fine, way) if at else (way, fine))
+    return holds
 
 
 class _Merge:
@@ -342,6 +359,8 @@ def _fix(a: Any, b: Any) -> str:
         other = b if a is None else a
         return ("let an array stand for none, such as np.full(shape, np.nan)" if getattr(
             other, "ndim", 0) else "let a number stand for none, such as -1 or np.nan")
+    if isinstance(a, LateText) or isinstance(b, LateText):
+        return "write an if statement, and print, log or raise each text on its own way"
     if isinstance(a, str) and isinstance(b, str):
         names = [text.upper().replace(" ", "_").replace("-", "_") for text in (a, b)]
         names = names if all(map(str.isidentifier, names)) else ["ONE", "OTHER"]
@@ -364,6 +383,8 @@ def shown(x: Any) -> str:
         return f"a {type(x).__name__} of {len(x)}"
     if isinstance(x, Selection):
         return "elements under a mask"
+    if isinstance(x, LateText):
+        return f"the text {x.described()!r}"
     return repr(x)[:40] if x is None or isinstance(x, (str, bool)) else f"a {type(x).__name__}"
 
 

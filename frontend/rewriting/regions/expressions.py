@@ -11,6 +11,7 @@ import numpy as np
 
 from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.maybe import is_maybe
+from ...tracing.late import LateText
 from ...tracing.values.shown import shown_class
 from ...tracing.values.tracer import Tracer
 from .branches import choose
@@ -62,6 +63,8 @@ def chained(left: Any, *links: tuple[str, Part]) -> Any:
 
 
 def _contains(item: Any, items: Any) -> Any:
+    if isinstance(item, LateText) and isinstance(items, str):
+        raise item.refused("whether another one contains it")
     if is_traced(items) or isinstance(items, FilteredList):
         return np.any(np.equal(items, item))
     if not is_traced(item) or not isinstance(items, (list, tuple, range, set, frozenset)):

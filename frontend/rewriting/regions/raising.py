@@ -16,6 +16,8 @@ from typing import Any
 from ....ir.diagnose import error
 from ...tracing.context.active import current
 from ...tracing.context.recorder import ACTIVE
+from ...tracing.failing import told_by
+from ...tracing.late import holds
 from ...tracing.source import user_loc
 from ...tracing.trace import EndError
 from .state import Part
@@ -25,24 +27,30 @@ def raised(problem: Any) -> Any:
     """The exception of a ``raise``. Raises TracerError (W201) where it is not known while tracing
     whether it is raised, and the way it is on is none of an ``if`` alone."""
     ctx = ACTIVE.get()
-    if ctx is None or (ctx.parent is None and not ctx.raises):  # or what the host runs
+    if ctx is None:  # what the host runs
         return problem
+    made = problem() if isinstance(problem, type) else problem
+    first = ctx.parent is None and ctx.asserted is None and ctx.told is None
+    if first and not isinstance(made, BaseException):
+        return problem
+    if first and not holds(told_by(made)):
+        return made
     if ctx.caught or not (ctx.way or ctx.parent is None):
         raise error("W201", "whether this exception is raised is not known before the function "
                             "runs", locs=user_loc(),
                     hint="raise it in an if outside of try, or write the condition as an assert, "
                          "which is checked when the function runs, or mark the result: "
                          "np.where(bad, np.nan, y)")
-    raise EndError(problem() if isinstance(problem, type) else problem)
+    raise EndError(made)
 
 
-def raised_by(run: Part) -> BaseException | None:
+def raised_by(run: Part) -> EndError | None:
     """Run one way of an ``if``: the exception that it ends in, if it does."""
     current().way = True
     try:
         run()
     except EndError as end:
-        return end.problem
+        return end
     return None
 
 

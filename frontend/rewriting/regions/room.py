@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from ....ir.diagnose import Error, error
 from ....ir.graph import all_nodes
 from ....ir.ops.op import Kind
+from ....passes.keeping import keeps
 from ...tracing.arrays.growing import FULL
 from ...tracing.source import user_loc
 from ...tracing.trace import Traced
@@ -69,7 +70,7 @@ def roomy(traced: Traced, room: Room) -> Traced:
     that has asked for them if the program cannot be run again."""
     if room.asked is None:
         return traced
-    if any(node.op.foreign and node.op.kind is not Kind.EXTENT
+    if any(node.op.foreign and node.op.kind is not Kind.EXTENT and not keeps(node)
            for node in all_nodes(traced.graph)):
         raise room.asked
     return replace(traced, room=room.items)

@@ -1,4 +1,5 @@
-"""Whether code asks what Python alone answers, with no word to the object that is asked about."""
+"""Whether code is to be rewritten at once: it asks what Python alone answers, with no word to the
+object that is asked about, or has effects of which no trace is told."""
 
 from __future__ import annotations
 
@@ -7,12 +8,16 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import Any
 
+# Names of what logs, and of what is written to. What else has such a name is rewritten for nothing.
+_TELLING = frozenset({"debug", "info", "warning", "error", "critical", "exception", "stdout",
+                      "stderr"})
 _COMPARING = frozenset({"IS_OP", "COMPARE_OP", "CONTAINS_OP"})
 
 
 def asks_identity(function: Any) -> bool:
     """Whether the code of a function asks what Python alone answers, with no word to the object:
-    ``x is True`` (as ``match`` does, too), or ``type(x)`` compared with a class."""
+    ``x is True`` (as ``match`` does, too), or ``type(x)`` compared with a class; or whether it may
+    log, which it is to do when the program runs."""
     code = getattr(function, "__code__", None)
     return isinstance(code, CodeType) and any(map(_asks, _codes(code)))
 
@@ -25,6 +30,8 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _asks(code: CodeType) -> bool:
+    if not _TELLING.isdisjoint(code.co_names):
+        return True
     truths = any(constant is True or constant is False for constant in code.co_consts)
     kinds = "type" in code.co_names  # of a global name, or of an attribute
     if not truths and not kinds:

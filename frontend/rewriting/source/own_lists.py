@@ -19,7 +19,7 @@ from .names import RUNTIME, changed_by_ours, here
 GROWING = frozenset({"append", "pop", "extend", "clear"})
 _METHODS = GROWING | {"copy", "index", "count", "insert", "remove", "reverse", "sort"}
 _ASKING = frozenset({"len", "sum", "max", "min", "sorted", "any", "all", "list", "tuple", "set",
-                     "print", "str", "bool", "bisect", "bisect_left", "bisect_right"})
+                     "print", "str", "repr", "bool", "bisect", "bisect_left", "bisect_right"})
 _LAZY = frozenset({"enumerate", "zip", "reversed", "map", "filter"})  # ask as they are asked
 _MODULES = frozenset({"np", "numpy", "math", "weft", "scipy", "special", "linalg",
                       "bisect"})
@@ -199,6 +199,8 @@ def _reads(node: ast.AST) -> Iterator[ast.AST]:
         if _only_asks(node.func):
             for argument in node.args:
                 yield from asked(argument)
+    elif isinstance(node, ast.FormattedValue):
+        yield node.value
     elif isinstance(node, ast.BoolOp):
         yield from node.values[:-1]
     elif isinstance(node, ast.Compare):

@@ -9,7 +9,7 @@
     a and b, a or b       _weft.both(lambda: a, lambda: b), _weft.either(...)
     not a, a < b < c      _weft.negated(a), _weft.chained(a, (op, lambda: b), (op, lambda: c))
     f(x)                  _weft.called(f)(_weft.given(x))
-    print(x)              _weft.printed(print, lambda: ((x,), {}))
+    f"{x:.2f} s"          _weft.joined(_weft.formatted(x, -1, ".2f"), " s")
     [f(x) for x in xs     _weft.filtered(xs, lambda x: c, lambda x: f(x), False)
      if c]
 """
@@ -162,16 +162,6 @@ class _Scope(ast.NodeTransformer):
     def visit_Expr(self, node: ast.Expr) -> ast.stmt | list[ast.stmt]:
         if (choice := _choice(node)) is not None:
             return self.visit_If(choice)
-        call = node.value
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and (
-                call.func.id == "print" and "print" not in self.own) and not _walrus(call):
-            options = ast.Dict([None if each.arg is None else ast.Constant(each.arg)
-                                for each in call.keywords],
-                               [self.visit(each.value) for each in call.keywords])
-            said = ast.Tuple([ast.Tuple([self.visit(each) for each in call.args], ast.Load()),
-                              options], ast.Load())
-            node.value = _weft("printed", [call.func, _thunk(ast.copy_location(said, call))], call)
-            return node
         self.generic_visit(node)
         return node
 
@@ -213,10 +203,20 @@ class _Scope(ast.NodeTransformer):
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
-        text = isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)
-        if isinstance(node.op, ast.Mod) and text:
+        number = any(isinstance(side, ast.Constant) and not isinstance(side.value, str)
+                     for side in (node.left,))
+        if isinstance(node.op, ast.Mod) and not number:
             return _weft("percent", [node.left, node.right], node)
         return node
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
+        self.generic_visit(node)
+        return _weft("joined", node.values, node)
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.expr:
+        self.generic_visit(node)
+        spec = [] if node.format_spec is None else [node.format_spec]
+        return _weft("formatted", [node.value, ast.Constant(node.conversion), *spec], node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)

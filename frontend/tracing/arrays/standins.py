@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.diagnose import error
 from ..context.scope import RECORDING
-from ..source import is_internal_name, user_loc
+from ..source import is_internal_name
+from ..telling import tell_print
 from . import swapped
 from .buffer import is_traced, own
 
@@ -149,15 +149,10 @@ def original(function: Callable[..., Any]) -> Callable[..., Any]:
     return _ORIGINALS[name] if of_ours else function
 
 
-PRINTED = "what is printed is not known before the function runs"
-
-
 def _print(*args: Any, **options: Any) -> None:
     """``print``, of which the program is to print, each time that it runs."""
-    ctx = RECORDING.get()
-    if ctx is not None and ctx.prints and not _is_library(sys._getframe(1)):
-        raise error("W201", PRINTED, locs=user_loc(), hint="print outside of the function")
-    _PRINT(*args, **options)
+    traced = RECORDING.get() is not None and not _is_library(sys._getframe(1))
+    (tell_print if traced else _PRINT)(*args, **options)
 
 
 _PRINT = print

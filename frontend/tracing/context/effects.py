@@ -36,7 +36,7 @@ class Effects(ABC):
     def __init__(self) -> None:
         self.variables: dict[str, Any] = {}
         self.asserted: str | None = None  # the name of what assertions have an effect on
-        self.raises: dict[str, BaseException] = {}  # by what the check says that stands for it
+        self.failures: dict[str, Any] = {}  # of the function's own, by what their checks say
         self._var_names: dict[int, str] = {}
         self._reads: dict[str, Tracer] = {}
         self._substituted: set[str] = set()  # of the reads, what is not the variable's own value
@@ -152,10 +152,13 @@ class Effects(ABC):
         self.builder.emit(OPS["assert_true"], (self.value_of(condition),), {
             "var": root.asserted, "type": TensorType(I64, ()), "message": message})
 
-    def raising(self, condition: Tracer, problem: BaseException) -> None:
-        """Let the step fail, with an exception of the user's, unless a bool is true."""
-        text = f"{type(problem).__name__}: {problem}"
-        self.root.raises.setdefault(text, problem)
+    def failing(self, condition: Tracer, failure: Any) -> None:
+        """Let the step fail, as ``tracing.failing`` says how, unless a bool is true."""
+        failures, text, count = self.root.failures, failure.text, 1
+        while text in failures and not failures[text].says(failure):
+            count += 1
+            text = f"{failure.text} [{count}]"
+        failures.setdefault(text, failure).locs = self.builder.locs
         self.assertion(condition, text)
 
     @contextmanager

@@ -61,10 +61,10 @@ class TraceContext(Effects):
         self.kept: list[tuple[str, tuple[Loc, ...]]] = [] if parent is None else parent.kept
         self.at_end: list[Callable[[], None]] = []  # checks for when the user's code has ended
         self.refused: Error | None = None  # the last use of a tracer as a number
+        self.text: tuple[Any, tuple[Loc, ...]] | None = None  # the last text of traced values
         # Whether this is a way of an if, and whether the user may catch what is raised here.
         self.way = False
         self.caught: bool = parent is not None and parent.caught
-        self.prints: bool = parent is not None and parent.prints  # whether the program is to print
         self.told: Any = None  # the variable that counts what is printed
         # What is made of functions before they are recorded: their rewritten copies. A graph, which
         # is endless, wants them always, as it cannot take back what it has recorded.
@@ -131,7 +131,7 @@ class TraceContext(Effects):
 
     def forget(self) -> None:
         """Let go of all tracers: who holds one now is not part of the trace."""
-        self.refused = self.sums = self.copied = None
+        self.refused = self.text = self.sums = self.copied = None
         self._inherited.clear()
         self.forget_variables()
         self._captures.clear()

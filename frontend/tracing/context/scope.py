@@ -69,7 +69,7 @@ class Recording(Protocol):
     api: Api[Any]
     alive: bool
     endless: bool
-    prints: bool
+    rewritten: Any
     made: list[ref[Any]] | None
     writes: Writes
     refused: Error | None

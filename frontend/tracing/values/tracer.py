@@ -26,10 +26,11 @@ from ...numpy_api.select.at import At
 from ..arrays import views
 from ..context.scope import Recording
 from ..source import user_loc
+from .asking import asks_class
 from .drawn import refused_draw
 from .methods import ArrayMethods
 from .shown import Length, shown_class
-from .texts import place
+from .texts import WRITERS, asked
 from .unknown import Unknown
 
 _OURS = __name__.partition(".")[0]
@@ -45,11 +46,12 @@ class Tracer(Unknown, ArrayMethods):
     @property  # type: ignore[misc]  # it is not for setting
     def __class__(self) -> type:
         """For ``isinstance(x, np.ndarray)`` and ``np.isscalar(x)``, which NumPy programs ask: what
-        NumPy or Python would have here. Weft itself tells arrays without dims from none."""
-        if self._value.type.shape:
-            return np.ndarray
-        name = sys._getframe(1).f_globals.get("__name__") or ""
-        return type(self) if name.partition(".")[0] == _OURS else shown_class(self)
+        NumPy or Python would have here. C code is told the truth: it would read the memory of what
+        it takes for its own. Weft itself tells arrays without dims from none."""
+        frame = sys._getframe(1)
+        name = frame.f_globals.get("__name__") or ""
+        ours = name.partition(".")[0] == _OURS and not self.ndim
+        return shown_class(self) if not ours and asks_class(frame) else type(self)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -105,17 +107,27 @@ class Tracer(Unknown, ArrayMethods):
 
     conjugate = conj
 
+    def described(self) -> str:
+        """What it is, for errors and debuggers."""
+        return f"Tracer<{self.type} {self._value.name!r}>"
+
     def __repr__(self) -> str:
-        return place(self, repr) or f"Tracer<{self.type} {self._value.name!r}>"
+        made = asked(self, repr)
+        if made is None:
+            raise self.no_text("its text")
+        return made
 
     def __str__(self) -> str:
-        return place(self, str) or repr(self)
+        made = asked(self, str)
+        if made is None:
+            raise self.no_text("its text")
+        return made
 
     def __format__(self, spec: str) -> str:
-        made = place(self, lambda value: format(value, spec))
-        if made is None and spec:
-            raise self._no_number("a formatted number")
-        return made or repr(self)
+        made = asked(self, lambda value: format(value, spec))
+        if made is None:
+            raise self.no_text("a formatted number")
+        return made
 
     def __deepcopy__(self, memo: Any) -> Tracer:
         return self.__copy__()
@@ -158,6 +170,8 @@ class Tracer(Unknown, ArrayMethods):
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...],
         options: dict[str, Any],
     ) -> Any:
+        if function in WRITERS:
+            raise self.no_text("its text")
         ctx = self.context()
         return ctx.apply(ctx.api.function, (function, args, options), stem=function.__name__)
 
@@ -394,7 +408,7 @@ class SymbolicDim(Tracer):
     def name(self) -> str:
         return f"the symbolic dim {self.expr}"
 
-    def __repr__(self) -> str:
+    def described(self) -> str:
         return str(self.expr)
 
     def __hash__(self) -> int:

@@ -11,10 +11,12 @@ import numpy as np
 
 from ....ir.diagnose import Error, error
 from ..arrays.array import TracedArray
+from ..context.scope import RECORDING
 from ..source import assigns_item, is_internal, scipy_call, user_loc
 from .drawn import refused_draw
 from .numbers import numbers_behind
 from .rewrites import rewrite_of, truth_hint
+from .texts import AskedError
 
 
 class Unknown(TracedArray):
@@ -67,6 +69,14 @@ class Unknown(TracedArray):
     def no_key(self) -> Error:
         return self._no_number("its place in a dict or a set", self._or_static(
             "use np.isin(x, items), np.unique(x, return_counts=True), or an array as a table"))
+
+    def no_text(self, what: str) -> BaseException:
+        """For who asks for the text itself: an integer argument is better a static one."""
+        problem = self._no_number(what, self._or_static(
+            "return the value, and make the text of what the function has returned"))
+        problem.truth = True
+        ctx = RECORDING.get()
+        return AskedError(problem) if ctx is not None and ctx.rewritten is None else problem
 
     def __int__(self) -> int:
         raise self._no_number("its int value", self._or_static("convert with x.astype(np.int64)"))
