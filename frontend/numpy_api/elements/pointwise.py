@@ -174,6 +174,7 @@ def common_type(*arrays: Any) -> Any:
 
 @numpy(np.copyto)
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    src = strong(src) if isinstance(src, Tracer) else src  # whatever is lost of a Python number
     extra = len(shape_of(src)) - len(shape_of(dst))
     if extra > 0 and set(shape_of(src)[:extra]) == {1}:  # as in an assignment
         src = reshape(strong(src), shape_of(src)[extra:])

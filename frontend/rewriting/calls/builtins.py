@@ -22,6 +22,7 @@ from ...tracing.context.active import context_for
 from ...tracing.context.distance import tell_bound
 from ...tracing.operand import cast, contains_tracer, to_tracer
 from ...tracing.source import user_loc
+from ...tracing.values.pythons import as_python
 from ...tracing.values.shown import shown_class
 from ...tracing.values.tracer import SymbolicDim, Tracer
 from ..regions.filtered import Filtered
@@ -49,11 +50,11 @@ def _range(*args: Any) -> Any:
 def _int(x: Any, *base: Any) -> Any:
     if base or not isinstance(x, Tracer):
         return int(x, *base) if base else int(x)
-    return _number(np.trunc(x) if x.dtype.kind == "f" else x, np.int64, "int")
+    return _number(x, int)
 
 
 def _float(x: Any) -> Any:
-    return _number(x, np.float64, "float")
+    return _number(x, float)
 
 
 def _complex(re: Any, im: Any = 0) -> Any:
@@ -67,15 +68,19 @@ def _complex(re: Any, im: Any = 0) -> Any:
     return Tracer(found.ctx, found.value, weak=True)
 
 
-def _number(x: Any, dtype: Any, what: str) -> Any:
-    """A traced number of Python's own kind."""
+def _number(x: Any, kind: type) -> Any:
+    """A traced number as an ``int`` or a ``float``."""
     if np.ndim(x) and x.size != 1:
-        raise TypeError(f"only arrays of one element can be converted to {what}")
+        raise TypeError(f"only arrays of one element can be converted to {kind.__name__}")
+    if np.ndim(x):
+        kind(np.ones((1,) * np.ndim(x)))  # which some versions of NumPy refuse
+        x = x.reshape(())
     ctx = context_for([x])
     assert ctx is not None
-    made = ctx.apply(lambda: cast(to_tracer(x.reshape(()) if np.ndim(x) else x),
-                                  as_dtype(dtype)), ())
-    return Tracer(made.ctx, made.value, weak=True)
+    one = ctx.apply(to_tracer, (x,))
+    if one.dtype.kind == "c":
+        one = ctx.apply(cast, (one, np.dtype(np.float64)))  # an error, or a warning
+    return as_python(one, kind)
 
 
 def converting(kind: Any) -> Callable[..., Any]:
@@ -116,6 +121,8 @@ def _len(x: Any) -> Any:
 
 
 def _round(x: Any, digits: Any = None) -> Any:
+    if x.dtype.kind == "c":
+        raise TypeError(f"type {shown_class(x).__name__} doesn't define __round__ method")
     return _int(np.rint(x)) if digits is None else np.round(x, digits)
 
 

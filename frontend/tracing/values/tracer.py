@@ -13,6 +13,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Iterator
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.graph import Value
 from ....ir.indices.index import Dim, Expr
-from ....ir.types import TensorType, keeps_kind
+from ....ir.types import TensorType, keeps_kind, number_kind
 from ...elsewhere import METHODS, instead
 from ...numpy_api.select.at import At
 from ..arrays import views
@@ -28,6 +29,7 @@ from ..context.scope import Recording
 from ..source import user_loc
 from .drawn import refused_draw
 from .methods import ArrayMethods
+from .pythons import as_python
 from .shown import Length, shown_class
 from .texts import place
 from .unknown import Unknown
@@ -267,9 +269,7 @@ class Tracer(Unknown, ArrayMethods):
                                 "one", locs=user_loc(), types=[self.type], hint="give its place")
         else:
             found = self.reshape(())
-        kind = _PYTHONS.get(found.dtype.kind, np.float64)
-        made = found if kind is None else found.astype(kind)
-        return Tracer(made.ctx, made.value, weak=True)
+        return as_python(found, _PYTHONS[number_kind(found.dtype)])
 
     def tolist(self) -> Any:
         """A nest of lists of numbers of Python's, which are traced."""
@@ -320,8 +320,8 @@ class Tracer(Unknown, ArrayMethods):
         return self.context().apply(self.overwrite, (result,))
 
 
-# The numbers of Python by kinds of NumPy's; there is none for 64 bits without a sign.
-_PYTHONS = {"b": None, "i": np.int64, "u": np.int64, "c": np.complex128}
+# The classes of Python's numbers by kinds of NumPy's.
+_PYTHONS = MappingProxyType({"b": bool, "i": int, "u": int, "f": float, "c": complex})
 
 
 def same_index(a: Any, b: Any) -> bool:
