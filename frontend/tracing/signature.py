@@ -33,6 +33,9 @@ def is_default(structure: tree.TreeDef) -> bool:
     return structure.key is _DEFAULT
 
 
+_CHOICES = frozenset({bool, int, float})  # of what becomes static because its value is asked for
+
+
 class _Default:
     """A parameter's default value, which is part of the structure wherever it is used."""
 
@@ -222,8 +225,8 @@ class Signature:
         marks = [tree.constant(leaf) != "" and not (self.specs and is_spec(leaf))
                  for leaf in leaves]
         if self.fixed:
-            marks = [mark or name in self.fixed
-                     for mark, name in zip(marks, self.names(structure), strict=True)]
+            marks = [mark or (name in self.fixed and type(leaf) in _CHOICES)
+                     for mark, name, leaf in zip(marks, self.names(structure), leaves, strict=True)]
         return tree.fix(leaves, structure, marks)
 
     def arguments(
@@ -324,7 +327,8 @@ def leaf_type(leaf: Any, name: str) -> tuple[str, TensorType]:
             raise error("W112", f"argument {name}: a {type(leaf).__name__} has arithmetic of its "
                                 "own", locs=user_loc(), hint="pass np.asarray(x)")
         try:
-            return "array", TensorType(as_dtype(leaf.dtype), leaf.shape)
+            return ("array" if isinstance(leaf, np.ndarray) else "scalar",
+                    TensorType(as_dtype(leaf.dtype), leaf.shape))
         except TypeError:
             pass  # an array of objects, texts or dates
         raise error("W112", f"argument {name}: an array of dtype {leaf.dtype} cannot be traced",

@@ -13,7 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import CodeType
+from operator import methodcaller
+from types import CodeType, MappingProxyType
 from typing import Any, ClassVar, Protocol
 from weakref import WeakKeyDictionary
 
@@ -47,6 +48,10 @@ from .source import definition, is_internal
 from .values.operation import Operation
 from .values.tracer import Tracer
 
+# What makes a result of a scalar of NumPy's, by the kind that it has.
+CONVERSIONS: MappingProxyType[str, Callable[[Any], Any]] = MappingProxyType(
+    {"number": methodcaller("item"), "0-d": np.asarray})
+
 
 class EndError(BaseException):
     """What is traced ends in this exception of the user's. No handler of the user's is for it."""
@@ -58,7 +63,8 @@ class EndError(BaseException):
 
 @dataclass(frozen=True)
 class Leaf:
-    """One leaf of the arguments: ``kind`` is array, number (a Python one) or variable."""
+    """One leaf of the arguments: ``kind`` is array, scalar (NumPy's), number (Python's) or
+    variable."""
 
     name: str  # as the user would write it: x, params['w']
     kind: str
@@ -74,7 +80,7 @@ class Traced:
     in_tree: tree.TreeDef
     out_tree: tree.TreeDef
     leaves: tuple[Leaf, ...]
-    out_kinds: tuple[str, ...]      # array or number, for each result
+    out_kinds: tuple[str, ...]      # of each result: array, number, or 0-d, which is no scalar
     captures: tuple[Capture, ...]
     variables: Mapping[str, Variable]
     names: tuple[Binding, ...] = ()  # of closed-over arrays, see rebound
@@ -110,7 +116,8 @@ class Traced:
         """What the graph gives, as the function would return it: NumPy's functions give scalars
         for arrays without dims, and operations of Python numbers are Python numbers."""
         return tree.unflatten(self.out_tree, [
-            array.item() if kind == "number" else array[()] if array.ndim == 0 else array
+            CONVERSIONS[kind](array) if kind in CONVERSIONS else
+            array[()] if array.ndim == 0 else array
             for array, kind in zip(arrays, self.out_kinds, strict=True)])
 
 
@@ -287,7 +294,7 @@ def _results(
     ctx: TraceContext, function: Callable[..., Any], result: Any,
     chosen: Callable[[Any], Any] = lambda selection: selection, checked: bool = False,
 ) -> tuple[list[Value], tree.TreeDef, tuple[str, ...]]:
-    """The values of a function's result, its structure, and array or number for each value.
+    """The values of a function's result, its structure, and the kind of each (see ``Traced``).
 
     ``chosen`` says what is returned of elements of which it is not known how many there are,
     ``checked`` that there is to be a value, even of a result without one."""
@@ -320,7 +327,8 @@ def _results(
                         locs=definition(function), hint="return arrays, numbers and nests of them")
         tracer = ctx.apply(to_tracer, (leaf,))
         values.append(ctx.value_of(tracer))
-        kinds.append("number" if tracer.weak else "array")
+        whole = not tracer.ndim and not tracer.is_scalar  # as NumPy has np.asarray(3.0)
+        kinds.append("number" if tracer.weak else "0-d" if whole else "array")
     return values, structure, tuple(kinds)
 
 

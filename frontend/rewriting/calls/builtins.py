@@ -14,6 +14,7 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.types import as_dtype
+from ...tracing.arrays.buffer import Buffer
 from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.growing import GrowingList
@@ -108,6 +109,13 @@ def _each_of(x: Any, *args: Any, **options: Any) -> Any:
         raise error("W113", "np.nditer of several arrays or with options is not supported in "
                             "traced code", locs=user_loc(), hint="loop over zip(a.flat, b.flat)")
     return x.flat
+
+
+def _type(x: Any) -> type:
+    """The class of what a value stands for."""
+    if isinstance(x, (Selection, Grid, Buffer)):
+        return np.ndarray
+    return shown_class(x) if isinstance(x, Tracer) else type(x)
 
 
 def _len(x: Any) -> Any:
@@ -292,7 +300,8 @@ def of_lists(ufunc: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _MEANINGS: dict[Any, Callable[..., Any]] = {
-    type: shown_class,
+    type: _type, isinstance: lambda x, kinds: isinstance(x, kinds) if type(x) is _type(x) else (
+        issubclass(_type(x), kinds)),
     range: _range, max: extreme("max", _asks), min: extreme("min", _asks), int: _int,
     float: _float, bool: truth, len: _len, round: _round, all: _all, any: _any,
     sum: _sum, sorted: ordered(_asks), complex: _complex, zip: zipped, enumerate: enumerated,

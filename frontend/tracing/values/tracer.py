@@ -30,7 +30,7 @@ from ..source import user_loc
 from .drawn import refused_draw
 from .methods import ArrayMethods
 from .pythons import as_python
-from .shown import Length, shown_class
+from .shown import hide_members, is_shown, missing, shown_class, subscripts
 from .texts import place
 from .unknown import Unknown
 
@@ -189,6 +189,8 @@ class Tracer(Unknown, ArrayMethods):
         return result
 
     def __getitem__(self, index: Any) -> Tracer:
+        if type(index) is int and self.is_scalar and not subscripts(sys._getframe(1)):
+            raise missing(self, "__iter__")  # Python takes one item after the other
         ctx = self.context()
         result: Tracer = ctx.apply(ctx.api.getitem, (self, index))
         return result
@@ -236,9 +238,7 @@ class Tracer(Unknown, ArrayMethods):
         """``x.at[i].set(v)`` and ``x.at[i].add(v)``: a new array with some elements changed."""
         return At(self)
 
-    __len__ = Length()
-
-    def _length(self) -> int:
+    def __len__(self) -> int:
         """The number of rows."""
         if self.ndim == 0:
             raise TypeError("len() of a 0-d array")
@@ -286,6 +286,8 @@ class Tracer(Unknown, ArrayMethods):
         self[...] = np.resize(value, self.shape)
 
     def __getattr__(self, name: str) -> Any:
+        if not is_shown(self, name):
+            raise missing(self, name)
         if hasattr(np.ndarray, name) and not name.startswith("__"):
             return self._ctx.api.method(self, name, error(
                 "W113", f"the array method .{name} is not supported", locs=user_loc(),
@@ -347,6 +349,7 @@ def _augmented(plain: str) -> Callable[..., Any]:
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or",
               "xor", "lshift", "rshift"):
     setattr(Tracer, f"__i{_name}__", _augmented(f"__{_name}__"))
+hide_members(Tracer)
 
 
 def wrap_dim(ctx: Recording, dim: Dim) -> Any:
