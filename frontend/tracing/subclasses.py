@@ -13,6 +13,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from ...ir.diagnose import Error, error
 from .source import is_internal, user_loc
 
+_OURS = __name__.partition(".")[0]
 _RULES = ("__array_ufunc__", "__array_function__", *(
     name for name in vars(NDArrayOperatorsMixin) if callable(getattr(np.ndarray, name, None))))
 
@@ -21,6 +22,8 @@ _RULES = ("__array_ufunc__", "__array_function__", *(
 def computes_itself(kind: type) -> bool:
     """Whether a class of arrays has arithmetic of its own; one that only stores its elements
     elsewhere (``np.memmap``), or reads them in another way, has none."""
+    if kind.__module__.partition(".")[0] == _OURS:  # a buffer, which is plain to its user
+        return False
     priority = getattr(kind, "__array_priority__", 0)
     return (isinstance(priority, (int, float)) and priority > 0) or any(
         getattr(kind, name) is not getattr(np.ndarray, name) for name in _RULES)
