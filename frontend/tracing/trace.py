@@ -40,6 +40,7 @@ from .context.captures import Capture
 from .context.collector import paused_collector
 from .context.recorder import Rewritten, TraceContext
 from .guards.draws import Draws
+from .guards.float_errors import warn_unheard
 from .guards.lost import check_kept, check_leaks, check_unchanged, check_used_up
 from .guards.rebound import Binding, bindings
 from .operand import is_number, to_tracer
@@ -160,6 +161,7 @@ def trace_function(
         entries.append(Leaf(label, kind, type_, param))
         inputs.append(leaf if param is None else _argument(ctx, param, kind, leaf))
     draws = Draws(function) if lasting else None
+    warn_unheard(ctx.heard, definition(function))
     try:
         with ctx.activate(), standing_in():
             out_tree, out_kinds = _record(ctx, function, in_tree, inputs, signature)

@@ -27,6 +27,7 @@ from ....ir.ops.table import OPS
 from ....ir.types import DType, Loc, NoDTypeError, TensorType, as_dtype, dtype_of
 from ..arrays.buffer import Buffer, unwrapped
 from ..arrays.views import track
+from ..guards.float_errors import check_unheard, heard
 from ..source import SourceMap, name_of, user_loc
 from ..subclasses import checked_class, computes_itself
 from ..values.operation import Operation
@@ -70,6 +71,7 @@ class TraceContext(Effects):
         # is endless, wants them always, as it cannot take back what it has recorded.
         self.rewritten: Rewritten | None = None if parent is None else parent.rewritten
         self.endless: bool = parent is not None and parent.endless
+        self.heard: dict[str, str] = heard() if parent is None else parent.heard
         self.sums: Any = None  # what ``distance`` knows of integers
         self.groups: dict[str, Operation] = {}
         self.extents: list[tuple[Value, Expr]] = []  # numbers that are sizes, and these sizes
@@ -160,6 +162,7 @@ class TraceContext(Effects):
         with self.lock:
             if self._busy:
                 return function(*args, **(options or {}))
+            check_unheard(self.heard)
             builder, scope = self.builder, SCOPE.get()
             place = self.source.here()
             builder.locs = (place.loc,) if place is not None else ()
