@@ -127,6 +127,9 @@ def nan_to_num(
 def round_(a: Any, decimals: int = 0) -> Any:
     x: Any = strong(a)
     if x.dtype == _BOOL:
+        if decimals != 0:
+            raise error("W111", "truth values are not rounded to decimals", types=[x.type],
+                        hint="convert them: x.astype(np.float64)")
         return np.rint(x)
     if x.dtype.kind == "c":
         parts = round_(np.real(x), decimals), round_(np.imag(x), decimals)

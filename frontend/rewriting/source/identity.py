@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections.abc
 import dis
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from types import CodeType
 from typing import Any
 
@@ -14,7 +14,23 @@ def asks_identity(function: Any) -> bool:
     ``x is True`` (as ``match`` does, too), ``type(x)``, or ``isinstance(x, Iterable)``, which looks
     at the methods of its class."""
     code = getattr(function, "__code__", None)
-    return isinstance(code, CodeType) and any(map(_asks, _codes(code)))
+    if not isinstance(code, CodeType):
+        return False
+    codes = list(_codes(code))
+    names = {name for each in codes for name in each.co_names}
+    return any(map(_asks, codes)) or ("isinstance" in names and _has_abstract(
+        names, function.__globals__))
+
+
+def _has_abstract(names: Iterable[str], globals_: Mapping[str, Any]) -> bool:
+    """Whether one of the names is that of a class, or of several, that ask for methods."""
+    for name in names:
+        found = globals_.get(name)
+        if hasattr(collections.abc, name) or any(
+                getattr(kind, "__module__", "") == "collections.abc"
+                for kind in (found if isinstance(found, tuple) else (found,))):
+            return True
+    return False
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -25,9 +41,6 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _asks(code: CodeType) -> bool:
-    if "isinstance" in code.co_names and any(hasattr(collections.abc, name)
-                                             for name in code.co_names):
-        return True
     truths = any(constant is True or constant is False for constant in code.co_consts)
     if not truths and "type" not in code.co_names:
         return False
