@@ -3,7 +3,6 @@ numbers alone, so they are no operands; the error says what would be lost."""
 
 from __future__ import annotations
 
-from functools import lru_cache
 from types import FrameType
 from typing import Any
 
@@ -18,11 +17,10 @@ _RULES = ("__array_ufunc__", "__array_function__", *(
     name for name in vars(NDArrayOperatorsMixin) if callable(getattr(np.ndarray, name, None))))
 
 
-@lru_cache(256)
 def computes_itself(kind: type) -> bool:
     """Whether a class of arrays has arithmetic of its own; one that only stores its elements
     elsewhere (``np.memmap``), or reads them in another way, has none."""
-    if kind.__module__.partition(".")[0] == _OURS:  # a buffer, which is plain to its user
+    if kind is np.ndarray or kind.__module__.partition(".")[0] == _OURS:  # a buffer is plain, too
         return False
     priority = getattr(kind, "__array_priority__", 0)
     return (isinstance(priority, (int, float)) and priority > 0) or any(

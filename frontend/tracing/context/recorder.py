@@ -357,7 +357,7 @@ class TraceContext(Effects):
 
     def captured(self, x: Any) -> Any:
         """A plain array as ``capture`` gives it, read at each call; anything else as it is."""
-        if not isinstance(x, np.ndarray) or computes_itself(type(x)):
+        if isinstance(x, Tracer) or not isinstance(x, np.ndarray) or computes_itself(type(x)):
             return x
         try:
             dtype_of(x)
