@@ -119,13 +119,19 @@ def keeps_kind(given: Any, wanted: Any) -> bool:
 
 
 class NoDTypeError(TypeError):
-    """What NumPy has a dtype for, and Weft has not: texts, objects, dates, long doubles."""
+    """What NumPy has a dtype for, and Weft has not: texts, objects, dates, long doubles, and
+    numbers in another byte order than the machine's."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 def as_dtype(spec: object) -> DType:
     """The DType of a short name, a NumPy dtype or scalar type, or a DType.
 
-    Raises NoDTypeError for anything without a Weft dtype (strings, objects, dates).
+    Raises NoDTypeError for anything without a Weft dtype (strings, objects, dates, another byte
+    order).
 
     >>> as_dtype(np.float32), as_dtype("i64"), as_dtype(bool)
     (f32, i64, bool)
@@ -139,8 +145,22 @@ def as_dtype(spec: object) -> DType:
     numpy = np.dtype(spec)  # type: ignore[call-overload]
     found = _BY_NUMPY.get(numpy.newbyteorder("="))
     if found is None:
-        raise NoDTypeError(f"values of dtype {numpy} cannot be traced")
+        raise NoDTypeError(f"values of dtype {numpy} cannot be traced",
+                           "use bool, an integer dtype, float16 to float64, complex64 or "
+                           "complex128")
+    if not numpy.isnative:
+        raise NoDTypeError(f"values in the byte order of {numpy.str} cannot be traced",
+                           f"compute with np.{numpy.newbyteorder('=')}, and convert the result "
+                           f"outside: y.astype({numpy.str!r})")
     return found
+
+
+def dtype_of(array: np.ndarray[Any, Any] | np.generic) -> DType:
+    """The DType of the numbers of an array, which are read in whatever byte order they have.
+
+    Raises NoDTypeError as ``as_dtype`` does.
+    """
+    return as_dtype(array.dtype.newbyteorder("="))
 
 
 @dataclass(frozen=True, slots=True)

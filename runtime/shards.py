@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.diagnose import Error, error
-from ..ir.types import TensorType, as_dtype
+from ..ir.types import TensorType, as_dtype, dtype_of
 from .files import new_file
 from .history import Addition, Entry, Shard
 
@@ -42,7 +42,7 @@ _REST = ""        # and of the other metadata
 def type_of(array: Array) -> TensorType:
     """The type of an array. Raises W304 if it has none."""
     try:
-        return TensorType(as_dtype(array.dtype), array.shape)
+        return TensorType(dtype_of(array), array.shape)
     except TypeError:
         raise error("W304", f"an array of dtype {array.dtype} cannot be saved",
                     hint="convert it to a number dtype") from None

@@ -156,11 +156,19 @@ class Writer:
 
 def merged(read: Array, new: Array, now: Array) -> Array:
     """``new``, which was computed from ``read``, where the cell has the value ``now`` meanwhile:
-    the difference that it makes, added. Truth values have none and are replaced."""
+    the difference that it makes, added. Elements that only one of the two has changed are as that
+    one has them. Truth values, infinities and NaN, of which there is no difference, are replaced.
+    """
     if now is read or new.dtype.kind == "b":
         return new
     with np.errstate(all="ignore"):
-        return np.asarray(now + (new - read))
+        sums = np.where(np.isfinite(read), now + (new - read), new)
+    return np.asarray(np.where(_same(now, read), new, np.where(_same(new, read), now, sums)))
+
+
+def _same(a: Array, b: Array) -> Any:
+    """Which elements are equal, or NaN in both."""
+    return (a == b) | ((a != a) & (b != b))
 
 
 def written_here(cell: Cell) -> bool:

@@ -33,6 +33,10 @@ from .ways import avoiding, numbers, while_bound, without
 _NUMBERS = MappingProxyType({dtype: kind for kind, (_, dtype) in SCALARS.items()})
 
 
+_AN = MappingProxyType({"array": "an array", "scalar": "a NumPy scalar", "number": "a number",
+                        "variable": "a variable"})
+
+
 @dataclass(eq=False)
 class Specialisation:
     """A function compiled for one kind of arguments."""
@@ -67,12 +71,13 @@ class Specialisation:
                  if child.kind is type(None)
                  or (child.kind is tree.Static and (
                      is_default(child) or immutable(child.meta) or tree.constant(child.meta)))]
+        # Native code would take arrays without dims for NumPy's scalars.
         if (keywords.count or len(places) + len(fixed) < len(arguments.children)
-                or any(leaf.param is None for leaf in traced.leaves)):
+                or any(leaf.param is None or leaf.kind == "scalar" for leaf in traced.leaves)):
             return None
         native = plain_out and self.program.stateless and isinstance(self.stages, Stages)
         way = self.program.direct if native else _attempt_of(traced, self.program)
-        if native and "number" in traced.out_kinds:
+        if native and not {"number", "0-d"}.isdisjoint(traced.out_kinds):
             way = numbers(traced.out_kinds, way, single=out.kind is None)
         if fixed:
             way = without(fixed, places, way)
@@ -155,7 +160,7 @@ def _changes(name: str, kind: str, new: TensorType, old_kind: str, old: TensorTy
     if (kind, new) == (old_kind, old):
         return []
     if kind != old_kind:
-        return [f"{name} was a {old_kind}, is a {kind}"]
+        return [f"{name} was {_AN[old_kind]}, is {_AN[kind]}"]
     if new.dtype != old.dtype:
         return [f"{name}.dtype {old.dtype} -> {new.dtype}"]
     if new.rank != old.rank:

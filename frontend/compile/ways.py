@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..tracing.guards.rebound import Binding, rebound
+from ..tracing.trace import CONVERSIONS
 
 
 def miss(*args: Any) -> Any:
@@ -37,16 +38,20 @@ def while_bound(names: Sequence[Binding], way: Callable[..., Any]) -> Callable[.
 
 
 def numbers(kinds: Sequence[str], way: Callable[..., Any], *, single: bool) -> Callable[..., Any]:
-    """A way whose results are Python numbers where that is their kind, and NumPy's scalars else."""
+    """A way whose results are Python numbers, or arrays without dims, where that is their kind,
+    and NumPy's scalars else."""
+    made = [CONVERSIONS.get(kind) for kind in kinds]
+    only: Any = made[0]
+
     def one(*args: Any) -> Any:
         result = way(*args)
-        return result if result is NotImplemented else result.item()
+        return result if result is NotImplemented else only(result)
 
     def several(*args: Any) -> Any:
         results = way(*args)
         return results if results is NotImplemented else tuple([
-            result.item() if kind == "number" else result
-            for result, kind in zip(results, kinds, strict=True)])
+            result if convert is None else convert(result)
+            for result, convert in zip(results, made, strict=True)])
 
     return one if single else several
 

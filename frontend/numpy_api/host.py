@@ -17,7 +17,7 @@ import numpy as np
 from ...ir.diagnose import Error, error
 from ...ir.host import HostFunction
 from ...ir.indices.index import Dim
-from ...ir.types import Loc, TensorType, as_dtype
+from ...ir.types import Loc, TensorType, dtype_of
 from .. import tree
 from ..tracing import host
 from ..tracing.arrays.variable import Variable
@@ -77,7 +77,7 @@ def _learnt(
             reason = f"{type(failed).__name__}: {failed}"
             continue
         try:
-            found = [TensorType(as_dtype(np.asarray(leaf).dtype), np.shape(leaf))
+            found = [TensorType(dtype_of(np.asarray(leaf)), np.shape(leaf))
                      for leaf in leaves]
         except (TypeError, ValueError):
             raise _refused(problem, "it returns no arrays of numbers") from None

@@ -12,6 +12,7 @@ from ...ir.graph import Value
 from ...ir.types import keeps_kind
 from ..tracing.arrays.variable import Variable
 from ..tracing.source import user_loc
+from ..tracing.subclasses import checked_class
 from ..tracing.values.tracer import Tracer
 from .graph import Graph
 
@@ -74,6 +75,7 @@ def convert(feed: Fed, given: Any, whole: bool = False) -> Any:
     if isinstance(given, Tracer):
         raise error("W303", f"{feed.name} is fed with a traced value", locs=user_loc(),
                     hint="feed arrays and numbers")
+    checked_class(given, feed.name)
     wanted = feed.type
     try:
         array = given.value if isinstance(given, Variable) else np.asarray(given)

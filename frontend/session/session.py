@@ -134,7 +134,9 @@ class Session(Stays):
     variables have when they start, and what they change a variable by (an optimizer's move,
     ``assign_add``) is added to the value that it has when they end. So nothing that is added gets
     lost, though it may be computed from values that are a little old; what does not depend on the
-    old value replaces the one of that moment. Raises Error (W113) for another word.
+    old value replaces the one of that moment. Elements that a step leaves alone stay; of two steps
+    that change one by another rule than a sum (``v.assign(np.minimum(v, x))``) both differences are
+    added, so let such steps take turns. Raises Error (W113) for another word.
 
     ``devices`` are ``cpu:k``, which share the machine's threads, and ``gpu:k``, each of which is
     Triton's interpreter in a process of its own. Raises Error (W401) for other names, W404 for a

@@ -125,7 +125,7 @@ def to_tracer(x: Any, dtype: np.dtype[Any] | None = None) -> Tracer:
     elif isinstance(x, Expr):
         tracer = wrap_dim(ctx, x)
     elif isinstance(x, (list, tuple)):
-        tracer = _sequence(x)
+        tracer = _sequence(x, dtype)
     elif isinstance(x, Selection):
         tracer = x.settled()
     else:
@@ -148,6 +148,8 @@ def constant(x: Any, dtype: np.dtype[Any] | None = None, shape: tuple[Dim, ...] 
     except NoDTypeError:
         raise
     except TypeError:
+        if isinstance(x, complex) and dtype is not None:
+            raise _not_real(as_dtype(dtype)) from None
         raise error("W112", f"{x!r} cannot be traced") from None
     made = current().full(array.item(), found, shape)
     made.weak = weak
@@ -172,11 +174,11 @@ def stored(number: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
         raise too_large(number, dtype) from None
 
 
-def _sequence(items: Sequence[Any]) -> Tracer:
-    """A list as an array, which may hold tracers."""
+def _sequence(items: Sequence[Any], dtype: np.dtype[Any] | None) -> Tracer:
+    """A list as an array, which may hold tracers; each item is converted for itself."""
     if not contains_tracer(items):
-        return current().capture(np.asarray(items))
-    parts = [to_tracer(item) for item in items]
+        return current().capture(np.asarray(items, dtype))
+    parts = [to_tracer(item, dtype) for item in items]
     dtype = array_dtype(*parts)
     shape = broadcast_shape(*(part.type.shape for part in parts))
     if any(part.type.shape != shape for part in parts):
@@ -197,17 +199,26 @@ def cast(x: Tracer, dtype: np.dtype[Any] | DType) -> Tracer:
     """x with that dtype, and no longer weak.
 
     A traced Python integer does not wrap around: where it does not fit, the step fails (W131). An
-    imaginary part that is lost is a ComplexWarning, as in NumPy.
+    imaginary part that is lost is a ComplexWarning, as in NumPy; of a Python number, which NumPy
+    does not convert, it is an error. Raises DTypeError (W111).
     """
     wanted = dtype if isinstance(dtype, DType) else as_dtype(dtype)
     if x.type.dtype == wanted:
         return Tracer(current(), current().value_of(x)) if x.weak else x
     if x.type.dtype.is_complex and not (wanted.is_complex or wanted == BOOL):
+        if x.weak:
+            raise _not_real(wanted)
         loc = next(iter(user_loc()), Loc("<unknown>", 0))
         warnings.warn_explicit("Casting complex values to real discards the imaginary part",
                                np.exceptions.ComplexWarning, loc.file, loc.line)
     narrows = x.weak and x.type.dtype == I64 and wanted.is_int
     return current().emit("narrow" if narrows else "cast", x, dtype=wanted)
+
+
+def _not_real(wanted: DType) -> Error:
+    """The error of a Python complex where a real number is to be."""
+    return error("W111", f"a Python complex is no real number, which {wanted} holds",
+                 hint="give its real part z.real, its size abs(z), or let the array be complex")
 
 
 def convertible(x: Any, dtype: Any, casting: Any, name: str) -> None:

@@ -15,13 +15,14 @@ import numpy as np
 
 from ...ir.diagnose import error
 from ...ir.indices.index import Dim
-from ...ir.types import BOOL, C128, F64, I64, TensorType, as_dtype
+from ...ir.types import BOOL, C128, F64, I64, TensorType, dtype_of
 from .. import tree
 from ..exact import UnhashableError, exact
 from .arrays.variable import Variable
 from .operand import fits_int64
 from .source import user_loc
 from .spec import Spec, is_spec
+from .subclasses import checked_class
 from .values.tracer import Tracer
 
 _OMITTED = object()
@@ -31,6 +32,9 @@ _DEFAULT = object()  # the key of default values: which one it is follows from t
 def is_default(structure: tree.TreeDef) -> bool:
     """True for the part of a call's structure that stands for a parameter's default value."""
     return structure.key is _DEFAULT
+
+
+_CHOICES = frozenset({bool, int, float})  # of what becomes static because its value is asked for
 
 
 class _Default:
@@ -222,8 +226,8 @@ class Signature:
         marks = [tree.constant(leaf) != "" and not (self.specs and is_spec(leaf))
                  for leaf in leaves]
         if self.fixed:
-            marks = [mark or name in self.fixed
-                     for mark, name in zip(marks, self.names(structure), strict=True)]
+            marks = [mark or (name in self.fixed and type(leaf) in _CHOICES)
+                     for mark, name, leaf in zip(marks, self.names(structure), leaves, strict=True)]
         return tree.fix(leaves, structure, marks)
 
     def arguments(
@@ -320,12 +324,10 @@ def _symbolic(type_: TensorType, dims: Mapping[int, Any], name: str) -> tuple[Di
 def leaf_type(leaf: Any, name: str) -> tuple[str, TensorType]:
     """Kind and type of an argument leaf. Raises DTypeError (W112) if it cannot be traced."""
     if isinstance(leaf, (np.ndarray, np.generic)):
-        if leaf.__array_priority__ > 0:  # NumPy would let it have its way: matrices, masks, units
-            raise error("W112", f"argument {name}: a {type(leaf).__name__} has arithmetic of its "
-                                "own", locs=user_loc(), hint="pass np.asarray(x)")
+        checked_class(leaf, f"argument {name}")
         try:
             return ("array" if isinstance(leaf, np.ndarray) else "scalar",
-                    TensorType(as_dtype(leaf.dtype), leaf.shape))
+                    TensorType(dtype_of(leaf), leaf.shape))
         except TypeError:
             pass  # an array of objects, texts or dates
         raise error("W112", f"argument {name}: an array of dtype {leaf.dtype} cannot be traced",

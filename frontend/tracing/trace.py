@@ -14,7 +14,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from types import CodeType
+from operator import methodcaller
+from types import CodeType, MappingProxyType
 from typing import Any, ClassVar, Protocol
 from weakref import WeakKeyDictionary
 
@@ -41,6 +42,7 @@ from .context.collector import paused_collector
 from .context.recorder import Rewritten, TraceContext
 from .failing import Failure, failure_of, kept
 from .guards.draws import Draws
+from .guards.float_errors import warn_unheard
 from .guards.lost import check_kept, check_leaks, check_unchanged, check_used_up
 from .guards.rebound import Binding, bindings
 from .operand import is_number, to_tracer
@@ -49,6 +51,10 @@ from .source import definition, is_library
 from .values.operation import Operation
 from .values.texts import AskedError
 from .values.tracer import Tracer
+
+# What makes a result of a scalar of NumPy's, by the kind that it has.
+CONVERSIONS: MappingProxyType[str, Callable[[Any], Any]] = MappingProxyType(
+    {"number": methodcaller("item"), "0-d": np.asarray})
 
 
 class EndError(BaseException):
@@ -79,7 +85,7 @@ class Traced:
     in_tree: tree.TreeDef
     out_tree: tree.TreeDef
     leaves: tuple[Leaf, ...]
-    out_kinds: tuple[str, ...]      # array or number, for each result
+    out_kinds: tuple[str, ...]      # of each result: array, number, or 0-d, which is no scalar
     captures: tuple[Capture, ...]
     variables: Mapping[str, Variable]
     names: tuple[Binding, ...] = ()  # of closed-over arrays, see rebound
@@ -124,7 +130,8 @@ class Traced:
         """What the graph gives, as the function would return it: NumPy's functions give scalars
         for arrays without dims, and operations of Python numbers are Python numbers."""
         return tree.unflatten(self.out_tree, [
-            array.item() if kind == "number" else array[()] if array.ndim == 0 else array
+            CONVERSIONS[kind](array) if kind in CONVERSIONS else
+            array[()] if array.ndim == 0 else array
             for array, kind in zip(arrays, self.out_kinds, strict=True)])
 
 
@@ -165,6 +172,7 @@ def trace_function(
         entries.append(Leaf(label, kind, type_, param))
         inputs.append(leaf if param is None else _argument(ctx, param, kind, leaf))
     draws = Draws(function) if lasting else None
+    warn_unheard(ctx.heard, definition(function))
     try:
         with ctx.activate(), standing_in():
             out_tree, out_kinds = _record(ctx, function, in_tree, inputs, signature)
@@ -306,7 +314,7 @@ def _results(
     ctx: TraceContext, function: Callable[..., Any], result: Any,
     chosen: Callable[[Any], Any] = lambda selection: selection, checked: bool = False,
 ) -> tuple[list[Value], tree.TreeDef, tuple[str, ...]]:
-    """The values of a function's result, its structure, and array or number for each value.
+    """The values of a function's result, its structure, and the kind of each (see ``Traced``).
 
     ``chosen`` says what is returned of elements of which it is not known how many there are,
     ``checked`` that there is to be a value, even of a result without one."""
@@ -339,7 +347,8 @@ def _results(
                         locs=definition(function), hint="return arrays, numbers and nests of them")
         tracer = ctx.apply(to_tracer, (leaf,))
         values.append(ctx.value_of(tracer))
-        kinds.append("number" if tracer.weak else "array")
+        whole = not tracer.ndim and not tracer.is_scalar  # as NumPy has np.asarray(3.0)
+        kinds.append("number" if tracer.weak else "0-d" if whole else "array")
     return values, structure, tuple(kinds)
 
 

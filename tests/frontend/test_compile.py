@@ -597,7 +597,7 @@ def test_the_recompile_warning_names_the_difference() -> None:
         ((X[:2], 2.0), r"x\.shape\[0\] 3 -> 2"),
         ((X.astype(np.float64), 2.0), r"x\.dtype f32 -> f64"),
         ((X[0], 2.0), r"x\.ndim 2 -> 1"),
-        ((X, np.ones(4)), r"k was a number, is a array"),
+        ((X, np.ones(4)), r"k was a number, is an array"),
         ((X, 2), r"k\.dtype f64 -> i64"),
         ((X, 2.0, [1.0]), "the arguments have another structure"),
     ]:

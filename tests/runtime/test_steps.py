@@ -13,6 +13,7 @@ from running import in_threads
 from steps import Soak
 
 import weft
+from weft.runtime.state import merged
 
 
 def test_random_overlapping_steps_of_which_some_fail(tmp_path: Path) -> None:
@@ -143,6 +144,42 @@ def test_asynchronous_steps_replace_what_they_do_not_compute_from_the_old_value(
 
     in_threads(lambda: session.run([put, log], {x: [1, 2]}), other)
     assert v.numpy().tolist() == [1, 2]
+
+
+def test_what_one_of_two_steps_leaves_alone_is_as_the_other_has_it() -> None:
+    """Also where it is no number of which there is a difference."""
+    inf, nan = np.inf, np.nan
+    read = np.array([inf, -inf, nan, 1.0, inf, 1.0, 1e308, 1.0, 0.1])
+    new = np.array([inf, -inf, nan, 1.0, 3.0, inf, -1e308, 5.0, 0.1])
+    now = np.array([inf, -inf, nan, 7.0, inf, 2.0, 1e308, 2.0, inf])
+    found = merged(read, new, now)
+    np.testing.assert_array_equal(found, [inf, -inf, nan, 7.0, 3.0, inf, -1e308, 6.0, inf])
+    ints = np.array([1, 2, 3], np.uint8)
+    assert merged(ints, ints + np.uint8(255), ints + np.uint8(1)).tolist() == [1, 2, 3]
+
+
+def test_an_infinity_stays_in_asynchronous_steps() -> None:
+    least = weft.Variable(np.array([np.inf, np.inf]), name="least")
+    graph = weft.Graph()
+    started, go_on = threading.Event(), threading.Event()
+    with graph.as_default():
+        x = weft.placeholder("f64", (2,), name="x")
+
+        def wait(x: Any) -> Any:
+            started.set()
+            assert go_on.wait(30)
+            return x
+
+        put = least.assign(np.minimum(least, weft.host_call(wait, "f64[2]", x)))
+    session = weft.Session(graph, updates="async")
+
+    def other() -> None:
+        assert started.wait(30)
+        least.assign(np.array([np.inf, 5.0]))
+        go_on.set()
+
+    in_threads(lambda: session.run(put, {x: [3.0, np.inf]}), other)
+    assert least.numpy().tolist() == [3.0, 5.0]
 
 
 def test_alone_asynchronous_steps_have_the_bits_of_others() -> None:

@@ -61,8 +61,12 @@ def full_like(
 ) -> Tracer:
     wanted = shape_of(a) if shape is None else as_shape(shape)
     kind = np.dtype(dtype) if dtype is not None else result_dtype(a)
-    if isinstance(fill_value, float) and number_kind(kind) != "f":
-        fill_value = kind.type(fill_value)
+    # NumPy converts what fills an array, whatever is lost.
+    if isinstance(fill_value, Tracer) and fill_value.dtype.kind == "c":
+        fill_value = strong(fill_value)
+    elif (isinstance(fill_value, float) and number_kind(kind) not in "fc") or (
+            isinstance(fill_value, complex) and number_kind(kind) != "c"):
+        fill_value = np.asarray(fill_value).astype(kind)[()]
     given = shape_of(fill_value)
     more = len(given) - len(wanted)
     if more > 0 and all(dim == 1 for dim in given[:more]):  # which NumPy leaves away
@@ -212,8 +216,7 @@ def array(object: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K",
 def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
             copy: Any = None) -> Tracer:
     """The array itself if it has the dtype; of a number, an array without dims."""
-    made = strong(a)
-    made = made if dtype is None else cast(made, np.dtype(dtype))
+    made = strong(a) if dtype is None else to_tracer(a, np.dtype(dtype))
     if copy or made.is_scalar:
         made = fresh(made)
         made.made = True

@@ -385,7 +385,7 @@ def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> Any
         raise error("W102", f"np.fromiter of {len(items)} items, fewer than count={number}",
                     hint="leave count= out")
     items = items[:number] if number >= 0 else items
-    return cast(stack(items), np.dtype(dtype))
+    return cast(stack([to_tracer(item, np.dtype(dtype)) for item in items]), np.dtype(dtype))
 
 
 @meaning("r_.__getitem__")

@@ -17,6 +17,7 @@ from ....ir.types import as_dtype, float_info, number_kind
 from ...tracing.arrays import views
 from ...tracing.context.active import current
 from ...tracing.operand import cast, constant, reshape, strong, to_tracer
+from ...tracing.subclasses import computes_itself, of_class
 from ...tracing.values.tracer import Tracer
 
 
@@ -169,7 +170,12 @@ def _as_words(x: Any, wanted: np.dtype[Any]) -> Any:
 
 def view(x: Any, dtype: Any) -> Tracer:
     """The memory of an array as elements of another dtype."""
-    a, wanted = strong(x), np.dtype(dtype)
+    if isinstance(dtype, type) and issubclass(dtype, np.ndarray):
+        if computes_itself(dtype):
+            raise of_class(dtype)
+        dtype = None
+    a = strong(x)
+    wanted = a.dtype if dtype is None else np.dtype(dtype)
     if a.dtype == wanted:
         return a[...]
     sizes = a.dtype.itemsize, wanted.itemsize

@@ -127,6 +127,9 @@ def nan_to_num(
 def round_(a: Any, decimals: int = 0) -> Any:
     x: Any = strong(a)
     if x.dtype == _BOOL:
+        if decimals != 0:
+            raise error("W111", "truth values are not rounded to decimals", types=[x.type],
+                        hint="convert them: x.astype(np.float64)")
         return np.rint(x)
     if x.dtype.kind == "c":
         parts = round_(np.real(x), decimals), round_(np.imag(x), decimals)
@@ -174,6 +177,7 @@ def common_type(*arrays: Any) -> Any:
 
 @numpy(np.copyto)
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    src = strong(src) if isinstance(src, Tracer) else src  # whatever is lost of a Python number
     extra = len(shape_of(src)) - len(shape_of(dst))
     if extra > 0 and set(shape_of(src)[:extra]) == {1}:  # as in an assignment
         src = reshape(strong(src), shape_of(src)[extra:])

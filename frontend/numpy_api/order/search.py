@@ -35,22 +35,32 @@ _FEW = 16      # test elements that one compares with, rather than search
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     side = "left" if right else "right"
     if not isinstance(bins, Tracer):
-        steps = np.diff(np.asarray(bins))
-        if not (np.all(steps >= 0) or np.all(steps <= 0)):
+        rises, one_way = _direction(np.asarray(bins))
+        if not one_way:
             raise error("W102", "the bins of np.digitize must rise or fall")
-        if np.all(steps >= 0):
+        if rises:
             return searchsorted(bins, x, side)
         return len(bins) - searchsorted(np.asarray(bins)[::-1].copy(), x, side)
     edges: Any = strong(bins)
-    steps = edges[1:] - edges[:-1]
-    rises: Any = np.all(steps >= 0)
-    one_way: Any = rises | np.all(steps <= 0)
+    rises, one_way = _direction(edges)
     spare = broadcast(cast(one_way, np.dtype(np.int64)) - 1, edges.type.shape)
     edges = np.where(rises, edges, flip(edges))
     edges = current().emit("ensure", edges, spare,
                            message="the bins of np.digitize must rise or fall")
     found: Any = searchsorted(edges, x, side)
     return np.where(rises, found, edges.shape[0] - found)
+
+
+def _direction(edges: Any) -> tuple[Any, Any]:
+    """Whether edges rise, and whether they go one way: the first ones that differ decide, and no
+    pair may go the other way. NaN, which goes no way, is found in no pair."""
+    low, high = edges[:-1], edges[1:]
+    if not isinstance(edges.shape[0], int) or edges.shape[0] == 0:
+        rises = np.all(low <= high)
+        return rises, rises | np.all(low >= high)
+    other = edges != edges[:1]
+    rises = ~np.any(other) | (edges[0] < edges[np.argmax(other)])
+    return rises, ~np.any(np.where(rises, low > high, low < high))
 
 
 @numpy(np.isin, samples=("i[3,4], [0, 2]", "x[4], x[3]", "i[4], i[2], invert=True", "i[4], []",

@@ -20,6 +20,7 @@ from ....ir.diagnose import error
 from ....ir.indices.dims import nonnegative
 from ....ir.indices.index import Dim, product
 from ....ir.types import as_dtype, number_kind
+from ...tracing.context.active import current
 from ...tracing.operand import (
     axes_of,
     broadcast,
@@ -323,10 +324,14 @@ def _real(x: Any) -> None:
 
 def _parts(q: Any, whole: int) -> Any:
     """Quantiles as parts of 1."""
+    message = f"quantiles lie between 0 and {whole}"
     q = q if isinstance(q, Tracer) else np.asarray(q)
     q = q / whole if whole != 1 else q
-    if not isinstance(q, Tracer) and not ((q >= 0) & (q <= 1)).all():
-        raise error("W102", f"quantiles lie between 0 and {whole}")
+    inside = (q >= 0) & (q <= 1)
+    if isinstance(q, Tracer):
+        return current().emit("checked", q, inside, message=message)
+    if not inside.all():
+        raise error("W132", message, hint=f"bring them into [0, {whole}]")
     return q
 
 

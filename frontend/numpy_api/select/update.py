@@ -50,6 +50,8 @@ Shape = tuple[Dim, ...]
 def update(x: Any, index: Any, value: Any, mode: str) -> Tracer:
     """A copy of x with the indexed elements set to, or increased by, ``value``."""
     x = to_tracer(x)
+    if mode == "set" and _is_one_element(x, index):
+        _check_number(x, value)
     index = as_mask(x, index)
     if mode == "add" and x.dtype.kind == "b":
         raise error("W111", "cannot add to a bool array", types=[x.type])
@@ -88,6 +90,28 @@ def update(x: Any, index: Any, value: Any, mode: str) -> Tracer:
         patch = reshape(_patch(x, value, place), counts)
         return _update_spans(x, parsed.spans, patch, mode)
     return _at_arrays(x, parsed, value, mode)
+
+
+def _is_one_element(x: Tracer, index: Any) -> bool:
+    """True for an index of an integer for each axis, which is a place and no array."""
+    items = index if isinstance(index, tuple) else (index,)
+    return x.ndim > 0 and len(items) == x.ndim and all(
+        (isinstance(item, (int, np.integer)) and not isinstance(item, bool))
+        or (isinstance(item, Tracer) and item.is_scalar and item.dtype.kind in "iu")
+        for item in items)
+
+
+def _check_number(x: Tracer, value: Any) -> None:
+    """Raises ShapeError (W101) for a value of an element that NumPy calls a sequence."""
+    shape = () if isinstance(value, Selection) else shape_of(value)
+    try:
+        if shape:
+            item: Any = [0] if isinstance(value, (list, tuple)) else np.zeros((1,) * len(shape))
+            np.zeros(1)[0] = item
+    except ValueError:
+        raise error("W101", "an element of an array is set to a sequence",
+                    types=[TensorType(x.type.dtype, shape), x.type],
+                    hint="give it a number: v[0] or v.item() of one element") from None
 
 
 def _fitting(x: Tracer, value: Any, mode: str) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.types import as_dtype
+from ...tracing.arrays.buffer import Buffer
 from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.growing import GrowingList
@@ -22,6 +23,7 @@ from ...tracing.context.active import context_for
 from ...tracing.context.distance import tell_bound
 from ...tracing.operand import cast, contains_tracer, to_tracer
 from ...tracing.source import user_loc
+from ...tracing.values.pythons import as_python
 from ...tracing.values.shown import shown_class
 from ...tracing.values.tracer import SymbolicDim, Tracer
 from ..regions.filtered import Filtered
@@ -50,11 +52,11 @@ def _range(*args: Any) -> Any:
 def _int(x: Any, *base: Any) -> Any:
     if base or not isinstance(x, Tracer):
         return int(x, *base) if base else int(x)
-    return _number(np.trunc(x) if x.dtype.kind == "f" else x, np.int64, "int")
+    return _number(x, int)
 
 
 def _float(x: Any) -> Any:
-    return _number(x, np.float64, "float")
+    return _number(x, float)
 
 
 def _complex(re: Any, im: Any = 0) -> Any:
@@ -68,15 +70,19 @@ def _complex(re: Any, im: Any = 0) -> Any:
     return Tracer(found.ctx, found.value, weak=True)
 
 
-def _number(x: Any, dtype: Any, what: str) -> Any:
-    """A traced number of Python's own kind."""
+def _number(x: Any, kind: type) -> Any:
+    """A traced number as an ``int`` or a ``float``."""
     if np.ndim(x) and x.size != 1:
-        raise TypeError(f"only arrays of one element can be converted to {what}")
+        raise TypeError(f"only arrays of one element can be converted to {kind.__name__}")
+    if np.ndim(x):
+        kind(np.ones((1,) * np.ndim(x)))  # which some versions of NumPy refuse
+        x = x.reshape(())
     ctx = context_for([x])
     assert ctx is not None
-    made = ctx.apply(lambda: cast(to_tracer(x.reshape(()) if np.ndim(x) else x),
-                                  as_dtype(dtype)), ())
-    return Tracer(made.ctx, made.value, weak=True)
+    one = ctx.apply(to_tracer, (x,))
+    if one.dtype.kind == "c":
+        one = ctx.apply(cast, (one, np.dtype(np.float64)))  # an error, or a warning
+    return as_python(one, kind)
 
 
 def converting(kind: Any) -> Callable[..., Any]:
@@ -106,6 +112,13 @@ def _each_of(x: Any, *args: Any, **options: Any) -> Any:
     return x.flat
 
 
+def _type(x: Any) -> type:
+    """The class of what a value stands for."""
+    if isinstance(x, (Selection, Grid, Buffer)):
+        return np.ndarray
+    return shown_class(x) if isinstance(x, Tracer) else type(x)
+
+
 def _len(x: Any) -> Any:
     if isinstance(x, Grid) or (isinstance(x, Selection) and x.known is None):
         found = _int(x.shape[0])
@@ -117,6 +130,8 @@ def _len(x: Any) -> Any:
 
 
 def _round(x: Any, digits: Any = None) -> Any:
+    if x.dtype.kind == "c":
+        raise TypeError(f"type {shown_class(x).__name__} doesn't define __round__ method")
     return _int(np.rint(x)) if digits is None else np.round(x, digits)
 
 
@@ -287,7 +302,8 @@ def of_lists(ufunc: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _MEANINGS: dict[Any, Callable[..., Any]] = {
-    type: shown_class,
+    type: _type, isinstance: lambda x, kinds: isinstance(x, kinds) if type(x) is _type(x) else (
+        issubclass(_type(x), kinds)),
     range: _range, max: extreme("max", _asks), min: extreme("min", _asks), int: _int,
     float: _float, bool: truth, len: _len, round: _round, all: _all, any: _any,
     sum: _sum, sorted: ordered(_asks), complex: _complex, zip: zipped, enumerate: enumerated,

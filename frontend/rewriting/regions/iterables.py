@@ -21,13 +21,29 @@ from ...tracing.values.tracer import SymbolicDim, Tracer, wrap_dim
 from .state import context_of
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Range:
     """``range`` of traced bounds."""
 
     start: Any
     stop: Any
     step: Any = 1
+
+    def __eq__(self, other: object) -> Any:
+        """Whether both have the same numbers, as Python compares ranges."""
+        if not isinstance(other, (Range, range)):
+            return NotImplemented
+        ours, theirs = (-((each.start - each.stop) // each.step) for each in (self, other))
+        alike = (self.start == other.start) & ((ours == 1) | (self.step == other.step))
+        return ((ours <= 0) & (theirs <= 0)) | ((ours == theirs) & alike)
+
+    def __ne__(self, other: object) -> Any:
+        found = self.__eq__(other)
+        return found if found is NotImplemented else np.logical_not(found)
+
+    def __hash__(self) -> int:
+        bounds = (self.start, self.stop, self.step)
+        raise next(bound for bound in bounds if isinstance(bound, Tracer)).no_key()
 
     def __iter__(self) -> Iterator[Any]:
         raise error("W201", "how often this loop runs is not known before the function runs",

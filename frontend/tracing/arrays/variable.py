@@ -17,13 +17,14 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.types import Device, TensorType, as_dtype, keeps_kind
+from ....ir.types import Device, TensorType, dtype_of, keeps_kind
 from ....runtime.state import Cell, Writer, commit, moment, written_here
 from ...numpy_api.select.at import At
 from ..context.active import context_for
 from ..context.recorder import ACTIVE, TraceContext
 from ..context.scope import SCOPE, checked_name
 from ..source import is_internal, user_loc
+from ..subclasses import checked_class
 from ..values.methods import ArrayMethods
 from ..values.tracer import Tracer
 
@@ -52,6 +53,7 @@ class Variable(ArrayMethods):
         if isinstance(value, Tracer):
             raise error("W203", "a variable needs a first value that is known now", locs=user_loc(),
                         types=[value.type], hint="make it from a plain array, then assign")
+        checked_class(value, "the value of a variable")
         stem = SCOPE.get().prefix + checked_name(name or "Variable", "variable")
         try:
             array = np.array(value)
@@ -60,7 +62,7 @@ class Variable(ArrayMethods):
                                 "other lengths", locs=user_loc(),
                         hint="make the parts equally long") from problem
         try:
-            self.type = TensorType(as_dtype(array.dtype), array.shape)
+            self.type = TensorType(dtype_of(array), array.shape)
         except TypeError:
             raise error("W112", f"a variable cannot hold dtype {array.dtype}",
                         locs=user_loc()) from None

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import Error, error
-from ....ir.types import TensorType, as_dtype
+from ....ir.types import TensorType, dtype_of
 from ..boundary import leave
 from ..values.tracer import Tracer
 from .recorder import ACTIVE, TraceContext
@@ -68,7 +68,7 @@ def _told(name: str, problem: Exception, operands: Iterable[Any]) -> Exception:
     types = []
     for x in operands:
         with suppress(TypeError):  # of a dtype that Weft has not
-            types += [TensorType(as_dtype(x.dtype), x.shape)] if isinstance(x, np.ndarray) else []
+            types += [TensorType(dtype_of(x), x.shape)] if isinstance(x, np.ndarray) else []
     codes = ((np.exceptions.AxisError, "W121"), (ValueError, "W102"), (IndexError, "W122"))
     code = next((code for kind, code in codes if isinstance(problem, kind)), "W112")
     text = " ".join(str(problem).split())

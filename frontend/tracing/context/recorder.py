@@ -24,10 +24,12 @@ from ....ir.diagnose import Error, error
 from ....ir.graph import Builder, Graph, Node, Value
 from ....ir.indices.index import Dim, Expr
 from ....ir.ops.table import OPS
-from ....ir.types import DType, Loc, NoDTypeError, TensorType, as_dtype
+from ....ir.types import DType, Loc, NoDTypeError, TensorType, as_dtype, dtype_of
 from ..arrays.buffer import Buffer, unwrapped
 from ..arrays.views import track
+from ..guards.float_errors import check_unheard, heard
 from ..source import SourceMap, name_of, user_loc
+from ..subclasses import checked_class, computes_itself
 from ..values.operation import Operation
 from ..values.tracer import Tracer
 from .captures import Capture, Captures
@@ -38,7 +40,6 @@ Array = np.ndarray[Any, Any]
 
 
 Rewritten = Callable[[Any], Any]
-_OF_NUMBERS = "use bool, an integer dtype, float16 to float64, complex64 or complex128"
 
 
 class TraceContext(Effects):
@@ -70,6 +71,7 @@ class TraceContext(Effects):
         # is endless, wants them always, as it cannot take back what it has recorded.
         self.rewritten: Rewritten | None = None if parent is None else parent.rewritten
         self.endless: bool = parent is not None and parent.endless
+        self.heard: dict[str, str] = heard() if parent is None else parent.heard
         self.sums: Any = None  # what ``distance`` knows of integers
         self.groups: dict[str, Operation] = {}
         self.extents: list[tuple[Value, Expr]] = []  # numbers that are sizes, and these sizes
@@ -160,6 +162,7 @@ class TraceContext(Effects):
         with self.lock:
             if self._busy:
                 return function(*args, **(options or {}))
+            check_unheard(self.heard)
             builder, scope = self.builder, SCOPE.get()
             place = self.source.here()
             builder.locs = (place.loc,) if place is not None else ()
@@ -178,7 +181,7 @@ class TraceContext(Effects):
                 raise error(problem.code, problem.message, locs=builder.locs, types=problem.types,
                             hint=problem.hint) from None
             except NoDTypeError as problem:
-                raise error("W112", f"{problem}", locs=builder.locs, hint=_OF_NUMBERS) from None
+                raise error("W112", f"{problem}", locs=builder.locs, hint=problem.hint) from None
             finally:
                 self._busy = False
                 ACTIVE.reset(token)
@@ -321,14 +324,16 @@ class TraceContext(Effects):
         """A closed-over array as a hidden parameter. Raises DTypeError (W112) for arrays of
         objects or strings."""
         if isinstance(array, Buffer):  # made while tracing: it may have other numbers later
-            return array.traced() if array.is_traced else self.constant(array)
+            return array.traced() if array.is_traced else self.constant(
+                array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("=")))
         if self.parent is not None:
             return self._inherit(self.parent.capture(array))
         known = self._captures.find(array)
         if known is not None:
             return known
+        checked_class(array, f"the array '{name_of(array) or 'captured'}'")
         try:
-            type_ = TensorType(as_dtype(array.dtype), array.shape)
+            type_ = TensorType(dtype_of(array), array.shape)
         except TypeError:
             raise error("W112", f"an array of dtype {array.dtype} cannot be traced",
                         hint="convert it to a number dtype first") from None
@@ -344,6 +349,7 @@ class TraceContext(Effects):
         """The numbers that an array has now."""
         if self.parent is not None:
             return self._inherit(self.parent.constant(array))
+        as_dtype(array.dtype)  # which is not to be lost
         raw = array.tobytes()
         if array.size and raw == raw[:array.itemsize] * array.size:
             return self.full(array.flat[0].item(), array.dtype, array.shape)
@@ -351,10 +357,10 @@ class TraceContext(Effects):
 
     def captured(self, x: Any) -> Any:
         """A plain array as ``capture`` gives it, read at each call; anything else as it is."""
-        if not isinstance(x, np.ndarray) or x.__array_priority__ > 0:
+        if isinstance(x, Tracer) or not isinstance(x, np.ndarray) or computes_itself(type(x)):
             return x
         try:
-            as_dtype(x.dtype)
+            dtype_of(x)
         except TypeError:  # objects, texts, dates
             return x
         return self.apply(self.capture, (x,))

@@ -10,6 +10,7 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ..source import user_loc
+from .shown import Member
 
 
 def _binary(ufunc: np.ufunc) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -166,7 +167,8 @@ class ArrayMethods:
 def add_method(function: Callable[..., Any]) -> None:
     """Let arrays have a function of NumPy as a method, which ``np.ndarray`` has too."""
     assert hasattr(np.ndarray, function.__name__), f"ndarray has no method {function.__name__}"
-    setattr(ArrayMethods, function.__name__, _function(function))
+    name = function.__name__
+    setattr(ArrayMethods, name, Member(name, _function(function)))
 
 
 def give_namespace(module: ModuleType) -> None:

@@ -1,19 +1,25 @@
 """What a traced value is to the program that asks: the class of NumPy or Python that it stands
-for, and whether it has a length."""
+for, and which attributes it has."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import MappingProxyType
+import dis
+import sys
+from types import FrameType, MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from ..arrays.array import TracedArray
+
 _NUMBERS = MappingProxyType({"b": bool, "i": int, "u": int, "f": float, "c": complex})
+# Whose code asks about traced values, and not about what they stand for.
+_KNOWING = frozenset({__name__.partition(".")[0], "numpy", "scipy", "ml_dtypes"})
+_SPECIAL = ("__iter__", "__len__", "__getitem__", "__contains__")
 
 
-class NoLengthError(TypeError, AttributeError):
-    """A number has no length, nor the method that tells it."""
+class MissingError(TypeError, AttributeError):
+    """A number has no length and no items, nor the methods that tell them."""
 
 
 def shown_class(x: Any) -> type:
@@ -26,14 +32,61 @@ def shown_class(x: Any) -> type:
     return kind
 
 
-class Length:
-    """``__len__``, which numbers do not have: ``hasattr(x, "__len__")`` is how programs ask."""
+def is_shown(x: Any, name: str) -> bool:
+    """Whether an attribute of NumPy's arrays is one of the value that a tracer stands for, to the
+    code that asks by way of one function of ours: ``hasattr(x, "__len__")`` is how programs ask."""
+    if x.type.shape:
+        return True
+    return _is_ours(sys._getframe(2)) or hasattr(shown_class(x), name)
 
-    def __get__(self, x: Any, kind: type) -> Callable[[], int]:
-        if x is None:
-            length: Callable[[], int] = kind._length  # type: ignore[attr-defined]
-            return length
-        if not x.type.shape and shown_class(x) is not np.ndarray:
-            raise NoLengthError("len() of a number")
-        answer: Callable[[], int] = x._length
-        return answer
+
+def _is_ours(frame: FrameType) -> bool:
+    module: str = frame.f_globals.get("__name__") or ""
+    return module.partition(".")[0] in _KNOWING
+
+
+class Member:
+    """A method of arrays that numbers do not have."""
+
+    def __init__(self, name: str, member: Any) -> None:
+        self.name, self.member = name, member
+
+    def __get__(self, x: Any, kind: type) -> Any:
+        if isinstance(x, TracedArray) and not is_shown(x, self.name):
+            raise missing(x, self.name)
+        return self.member.__get__(x, kind)
+
+
+class Field(Member):
+    """A property of arrays that numbers do not have."""
+
+    def __set__(self, x: Any, value: Any) -> None:
+        self.member.__set__(x, value)
+
+
+def subscripts(frame: FrameType) -> bool:
+    """Whether the instruction that runs in a frame is ``x[i]``."""
+    code = frame.f_code.co_code[frame.f_lasti]
+    return dis.opname[code].startswith("BINARY_") or _is_ours(frame)
+
+
+def missing(x: Any, name: str) -> AttributeError:
+    """The error of Python for an attribute that a number does not have."""
+    shown = shown_class(x).__name__
+    return MissingError({
+        "__len__": f"object of type '{shown}' has no len()",
+        "__iter__": f"'{shown}' object is not iterable",
+        "__contains__": f"argument of type '{shown}' is not iterable",
+        "__getitem__": f"'{shown}' object is not subscriptable",
+    }.get(name, f"'{shown}' object has no attribute '{name}'"))
+
+
+def hide_members(kind: type) -> None:
+    """Let numbers that are tracers of a class have no attributes of arrays: those of ``np.ndarray``
+    that the class or one below it has."""
+    for base in kind.__mro__:
+        for name, member in list(vars(base).items()):
+            of_arrays = name in _SPECIAL or (not name.startswith("_") and not hasattr(int, name))
+            if of_arrays and hasattr(np.ndarray, name) and vars(kind).get(name, member) is member:
+                made = Field if isinstance(member, property) else Member
+                setattr(kind, name, made(name, member))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Iterator
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.graph import Value
 from ....ir.indices.index import Dim, Expr
-from ....ir.types import TensorType, keeps_kind
+from ....ir.types import TensorType, keeps_kind, number_kind
 from ...elsewhere import METHODS, instead
 from ...numpy_api.select.at import At
 from ..arrays import views
@@ -29,7 +30,8 @@ from ..source import user_loc
 from .asking import asks_class
 from .drawn import refused_draw
 from .methods import ArrayMethods
-from .shown import Length, shown_class
+from .pythons import as_python
+from .shown import hide_members, is_shown, missing, shown_class, subscripts
 from .texts import WRITERS, asked
 from .unknown import Unknown
 
@@ -201,6 +203,8 @@ class Tracer(Unknown, ArrayMethods):
         return result
 
     def __getitem__(self, index: Any) -> Tracer:
+        if type(index) is int and self.is_scalar and not subscripts(sys._getframe(1)):
+            raise missing(self, "__iter__")  # Python takes one item after the other
         ctx = self.context()
         result: Tracer = ctx.apply(ctx.api.getitem, (self, index))
         return result
@@ -248,9 +252,7 @@ class Tracer(Unknown, ArrayMethods):
         """``x.at[i].set(v)`` and ``x.at[i].add(v)``: a new array with some elements changed."""
         return At(self)
 
-    __len__ = Length()
-
-    def _length(self) -> int:
+    def __len__(self) -> int:
         """The number of rows."""
         if self.ndim == 0:
             raise TypeError("len() of a 0-d array")
@@ -281,9 +283,7 @@ class Tracer(Unknown, ArrayMethods):
                                 "one", locs=user_loc(), types=[self.type], hint="give its place")
         else:
             found = self.reshape(())
-        kind = _PYTHONS.get(found.dtype.kind, np.float64)
-        made = found if kind is None else found.astype(kind)
-        return Tracer(made.ctx, made.value, weak=True)
+        return as_python(found, _PYTHONS[number_kind(found.dtype)])
 
     def tolist(self) -> Any:
         """A nest of lists of numbers of Python's, which are traced."""
@@ -300,6 +300,8 @@ class Tracer(Unknown, ArrayMethods):
         self[...] = np.resize(value, self.shape)
 
     def __getattr__(self, name: str) -> Any:
+        if not is_shown(self, name):
+            raise missing(self, name)
         if hasattr(np.ndarray, name) and not name.startswith("__"):
             return self._ctx.api.method(self, name, error(
                 "W113", f"the array method .{name} is not supported", locs=user_loc(),
@@ -334,8 +336,8 @@ class Tracer(Unknown, ArrayMethods):
         return self.context().apply(self.overwrite, (result,))
 
 
-# The numbers of Python by kinds of NumPy's; there is none for 64 bits without a sign.
-_PYTHONS = {"b": None, "i": np.int64, "u": np.int64, "c": np.complex128}
+# The classes of Python's numbers by kinds of NumPy's.
+_PYTHONS = MappingProxyType({"b": bool, "i": int, "u": int, "f": float, "c": complex})
 
 
 def same_index(a: Any, b: Any) -> bool:
@@ -361,6 +363,7 @@ def _augmented(plain: str) -> Callable[..., Any]:
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or",
               "xor", "lshift", "rshift"):
     setattr(Tracer, f"__i{_name}__", _augmented(f"__{_name}__"))
+hide_members(Tracer)
 
 
 def wrap_dim(ctx: Recording, dim: Dim) -> Any:

@@ -13,6 +13,7 @@ from ....ir.diagnose import Error, error
 from ..arrays.array import TracedArray
 from ..context.scope import RECORDING
 from ..source import assigns_item, is_internal, scipy_call, user_loc
+from ..subclasses import makes_masked, of_class
 from .drawn import refused_draw
 from .numbers import numbers_behind
 from .rewrites import rewrite_of, truth_hint
@@ -113,6 +114,8 @@ class Unknown(TracedArray):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if assigns_item():
             raise self._stored()
+        if makes_masked(sys._getframe(1)):
+            raise self._refused(of_class(np.ma.MaskedArray))
         raise self._no_number("a plain array of it", self._plain_hint())
 
     def _plain_hint(self) -> str:

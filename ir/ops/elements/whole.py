@@ -1,4 +1,5 @@
-"""Rows of the MAP family on whole numbers and on bits, and the remainder that rounds to zero."""
+"""Rows of the MAP family on whole numbers and on bits, the remainder that rounds to zero, and
+numbers as Python's integers."""
 
 from __future__ import annotations
 
@@ -7,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...diagnose import error
-from ...scalar.primitives import PRIMITIVES
-from ...types import BOOL, COMPUTED, DType, TensorType, as_dtype
-from ..op import OpDef, Sample, map_op
+from ...scalar.primitives import PRIMITIVES, NumpyScalars
+from ...types import BOOL, COMPUTED, F64, I64, U64, DType, TensorType, as_dtype
+from ..op import OpDef, RunCheck, Sample, map_op
 
 
 def _power_ref(x: Any, n: Any) -> Any:
@@ -27,6 +28,30 @@ def _bitcast_ref(x: Any, *, dtype: DType) -> Any:
     return PRIMITIVES["bitcast"].numpy(np.asarray(x), dtype)
 
 
+def _to_int_infer(*types: TensorType) -> tuple[TensorType, ...]:
+    if not (types[0].dtype.is_float or types[0].dtype == U64):
+        raise error("W111", f"to_int makes an integer of floats and u64, not of {types[0].dtype}")
+    return (types[0].with_dtype(I64),)
+
+
+def _to_int_holds(s: Any, x: Any) -> Any:
+    if as_dtype(x.dtype) == U64:
+        return s.lt(x, s.const(1 << 63, U64))
+    wide, limit = s.cast(x, F64), s.const(2.0**63, F64)
+    return s.not_(s.or_(s.ge(wide, limit), s.lt(wide, s.neg(limit))))  # which holds of NaN
+
+
+def _to_int_message() -> str:
+    return "a number is out of bounds for int64, in which traced Python integers are held"
+
+
+def _to_int_ref(x: Any) -> Any:
+    x = np.asarray(x)
+    if not np.all(_to_int_holds(NumpyScalars(), x)):
+        raise error("W131", _to_int_message())
+    return PRIMITIVES["cast"].numpy(x, I64)
+
+
 _INTS = tuple(dtype for dtype in COMPUTED if dtype.is_int)
 _SHAPES = ((), (0,), (1,), (7,), (3, 5), (100,))
 
@@ -38,6 +63,11 @@ ROWS: tuple[OpDef, ...] = (
            doc="the greatest common divisor"),
     map_op("ipow", "ii -> i", lambda s, x, n: s.ipow(x, n), _power_ref, low=0, high=9,
            doc="an integer to an integer power that is not negative"),
+    map_op("to_int", _to_int_infer, lambda s, x: s.cast(x, I64), _to_int_ref,
+           doc="a number without its fraction as a Python integer, held in i64; a step in which it "
+               "does not fit fails (W131)", check=RunCheck(_to_int_holds, "W131", _to_int_message),
+           dtypes=(*(dtype for dtype in COMPUTED if dtype.is_float), U64),
+           samples=tuple(Sample((shape,), low=0, high=99) for shape in _SHAPES)),
     map_op("bitcast", _bitcast_infer, lambda s, x, *, dtype: s.bitcast(x, dtype), _bitcast_ref,
            doc="the bits of x as another dtype of the same size", moves=True,
            attrs={"dtype": DType}, dtypes=_INTS[:1], samples=tuple(
