@@ -200,7 +200,7 @@ class Optimizer(ABC):
             if key not in self._variables:
                 with name_scope(None):
                     self._variables[key] = Variable(
-                        np.zeros(variable.shape, self._part(name, variable.value).dtype),
+                        np.zeros(variable.shape, self._part(name, variable.cell.value).dtype),
                         name=f"{variable.name}/{name}", trainable=False)
                 self._kept.append(variable)
             return self._variables[key]
