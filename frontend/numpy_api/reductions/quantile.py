@@ -20,12 +20,14 @@ from ....ir.diagnose import error
 from ....ir.indices.dims import nonnegative
 from ....ir.indices.index import Dim, product
 from ....ir.types import as_dtype, number_kind
+from ...tracing.context.active import current
 from ...tracing.operand import (
     axes_of,
     broadcast,
     cast,
     constant,
     contains_tracer,
+    masked,
     reshape,
     shape_of,
     strong,
@@ -152,7 +154,9 @@ def _rows(a: Any, axis: Any, *, each: bool = False) -> _Rows:
     rows: Any
     rows, kept = _behind(x, axes_of(axis, x.ndim))
     if each and number_kind(x.dtype) in "fc":
-        count = np.sum(~np.isnan(rows), axis=-1)
+        there = ~np.isnan(rows)
+        count = np.sum(there, axis=-1)
+        rows = masked(there, rows, current().emit("stop_gradient", rows))
         return _in_order(_Rows(_one_more(rows), count, True, kept))
     return _in_order(_Rows(rows, as_number(rows.type.shape[-1]), False, kept))
 

@@ -155,7 +155,8 @@ class Variable(ArrayMethods):
             array = np.negative(array)
 
         def commit_it() -> None:
-            commit([self.cell], [np.asarray(self.cell.value + array) if op == "update_var" else array])
+            old = self.cell.value
+            commit([self.cell], [np.asarray(old + array) if op == "update_var" else array])
 
         if written_here(self.cell):
             raise error("W304", f"variable {self.name} is assigned by a function that the host "
