@@ -175,7 +175,7 @@ def verified(made: Specialisation, given: Sequence[Any]) -> Any:
     arrays = [np.asarray(leaf) for leaf in given] + [c.array for c in traced.captures]
 
     def both() -> tuple[Sequence[Any], Sequence[Any]]:
-        state = {name: variable.value for name, variable in traced.variables.items()}
+        state = {name: variable.cell.value for name, variable in traced.variables.items()}
         return run_graph(traced.graph, arrays, state), made.program.run(given)
 
     # As a writer of all its variables, so that both runs see the same values.

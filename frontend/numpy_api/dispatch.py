@@ -27,6 +27,7 @@ from ..tracing.operand import (
     convertible,
     is_weak,
     kind_of,
+    masked,
     matched,
     reshape,
     strong,
@@ -246,6 +247,9 @@ class NumpyApi:
 
     def realised(self, x: Selection | Grid) -> Tracer:
         return counted.realised(x)
+
+    def masked(self, mask: Any, x: Any, y: Any) -> Tracer:
+        return masked(mask, x, y)
 
     def aligned(self, x: Any, mask: Any) -> Any:
         return runs.aligned(x, mask)

@@ -78,7 +78,7 @@ def convert(feed: Fed, given: Any, whole: bool = False) -> Any:
     checked_class(given, feed.name)
     wanted = feed.type
     try:
-        array = given.value if isinstance(given, Variable) else np.asarray(given)
+        array = given.cell.value if isinstance(given, Variable) else np.asarray(given)
     except ValueError:
         raise error("W303", f"{feed.name} is {wanted}, got {type(given).__name__} with parts of "
                             "other lengths", locs=user_loc(),

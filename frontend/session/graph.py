@@ -132,7 +132,7 @@ class Graph(Stays, TraceContext):
         """An operation that gives every variable of the graph the value that it has now: made
         before any step, it takes the model back to its start."""
         with self.as_default():
-            return group(*[variable.assign(variable.value)
+            return group(*[variable.assign(variable.cell.value)
                            for variable in list(self.variables.values())], name=name)
 
     def knows(self, variable: Variable) -> bool:

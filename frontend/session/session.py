@@ -333,7 +333,7 @@ class Session(Stays):
         made = self._compile(elements, list(given))
         fed = {feed: convert(feed, array) for feed, array in given.items()}
         arrays = [array for feed, array in fed.items() if isinstance(feed, Value)]
-        values = {name: fed.get(variable, variable.value)
+        values = {name: fed.get(variable, variable.cell.value)
                   for name, variable in self.graph.variables.items()}
         costs = measured_costs(
             made.stages.whole if isinstance(made.stages, FlowStages) else made.stages,

@@ -362,6 +362,14 @@ def spread_all(*operands: Any) -> list[Tracer]:
     return [spread(x, dtype, shape) for x in operands]
 
 
+def masked(mask: Any, x: Any, y: Any) -> Tracer:
+    """x where the mask holds, else y, as ``np.where`` has it, but what is left out has the gradient
+    0 whatever its slope: for masks that say what a function is of, not for a choice of the user."""
+    shape, dtype = common_shape((mask, x, y)), result_dtype(x, y)
+    return current().emit("masked", spread(to_tracer(mask, _BOOL), _BOOL, shape),
+                          *(spread(each, dtype, shape) for each in (x, y)))
+
+
 def as_dim(x: Any) -> Dim:
     """A size the user gave: an int, a symbolic dim, or a traced integer. Raises TracerError (W201)
     otherwise, and for Python's own among the arguments."""

@@ -149,14 +149,14 @@ def _fitting(
 
 
 def variable_gradients(
-    loss: Callable[..., Any], variables: Sequence[Variable], args: tuple[Any, ...] = ()
-) -> tuple[Any, list[Any]]:
-    """In a trace: ``loss(*args)`` and its gradients for variables; None for one that it does not
-    depend on."""
+    loss: Callable[..., Any], variables: Sequence[Variable], args: tuple[Any, ...] = (),
+    has_aux: bool = False,
+) -> tuple[Any, Any, list[Any]]:
+    """In a trace: the value of ``loss(*args)``, what else it returns with ``has_aux``, and its
+    gradients for variables; None for one that the value does not depend on."""
     ctx = current()
-    value, _, found = _differentiate(
-        ctx, lambda _: ctx.as_written(loss)(*args), list(variables), False, known=True)
-    return value, found
+    return _differentiate(
+        ctx, lambda _: ctx.as_written(loss)(*args), list(variables), has_aux, known=True)
 
 
 def stop_gradient(x: Any) -> Any:

@@ -11,6 +11,8 @@ All functions of a row take operands by position and attributes by keyword:
     requires(*types, **attrs) -> (left, "==" or ">=", right, code, message) for each relation of
         symbolic sizes that the types do not show; asked before a step starts
     grad(b, g, *operands, y, **attrs) -> one value or None for each operand
+    taken(b, *operands, y, **attrs) -> for each operand a mask of its elements that the result has,
+        or None; of those left out the gradient is 0 whatever is computed from them and to them
 """
 
 from __future__ import annotations
@@ -126,6 +128,7 @@ class OpDef:
     moving: tuple[str, ...] = ()                        # VIEW: places, which rounds may count on
     combine: str = ""           # REDUCE: a scalar primitive; SCATTER: add, or none: it replaces
     grad: Callable[..., Any] | None = None
+    taken: Callable[..., Any] | None = None             # of what leaves elements out
     refused: Mapping[int, str] = field(default_factory=dict)  # operands that have no gradient yet
     requires: Callable[..., Any] | None = None          # of sizes: see below
     differentiable: bool = True                         # False: piecewise constant or integer
@@ -278,6 +281,7 @@ def map_op(
     constant: bool = False,
     moves: bool = False,
     refused: Mapping[int, str] = MappingProxyType({}),
+    taken: Callable[..., Any] | None = None,
 ) -> OpDef:
     """A row of the MAP family. Without ``grad`` the op counts as piecewise constant."""
     if isinstance(ref, np.ufunc):
@@ -298,4 +302,4 @@ def map_op(
     return OpDef(name, Kind.MAP, infer, arity, doc, attrs, ref=ref, body=body, check=check,
                  grad=grad, differentiable=grad is not None, numpy=numpy, letters=letters,
                  dtypes=tuple(dtypes), samples=samples, refused=refused, indexed=indexed,
-                 constant=constant, moves=moves)
+                 constant=constant, moves=moves, taken=taken)

@@ -46,6 +46,7 @@ from ..bodies import live_values
 from .dependence import EVERYTHING
 from .harmless import guarded, harmless
 from .pullback import is_cheap, placed
+from .support import CARRYING, leaving_out
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,7 @@ class _Batch:
         results = inner.graph(graph, params)
         made = inner.builder.graph
         made.results = [inner.whole(x) if mark else x.value
-                        for x, mark in zip(results, wanted, strict=True)]
+                        for x, mark in zip(inner.left_out(results), wanted, strict=True)]
         return made
 
     # -- values ---------------------------------------------------------------------------------
@@ -168,6 +169,15 @@ class _Batch:
         made: Value = self.builder.transpose(value, perm=tuple(order))
         return made
 
+    def left_out(self, given: Sequence[Batched]) -> Sequence[Batched]:
+        """The values, of which those of examples that do not come by have the gradient 0 whatever
+        the slopes around them. Ops that carry no masks get them here (``support``)."""
+        if self.active is None:
+            return given
+        return [Batched(leaving_out(self.builder, self.builder.broadcast(
+            self.active, shape=x.value.shape, axes=(0,)), x.value), True)
+            if x.is_batched and x.value.dtype.is_inexact else x for x in given]
+
     # -- nodes ----------------------------------------------------------------------------------
 
     def node(self, node: Node, operands: Sequence[Batched]) -> list[Batched]:
@@ -178,6 +188,8 @@ class _Batch:
                 operands = self._harmless(node, operands)
             return self._all(False, self.builder.emit(
                 node.op, [x.value for x in operands], node.attrs).results)
+        if node.op.kind not in CARRYING:
+            operands = self.left_out(operands)
         if node.op.control is not None:
             return self._control(node, operands)
         if node.op.effect is Effect.ASSERTS:
@@ -378,7 +390,7 @@ class _Batch:
 
     def _chosen(self, condition: Value, a: Value, b: Value) -> Value:
         """For each example one of two values."""
-        made: Value = self.builder.select(
+        made: Value = self.builder.masked(
             self.builder.broadcast(condition, shape=a.shape, axes=(0,)), a, b)
         return made
 
@@ -424,9 +436,9 @@ class _Batch:
             asks._those(*asks.graph(test, asked)), inner._those(*inner.graph(test, params)))
         some.results = [asks.builder.any(here, axes=(0,))]
         after = replace(inner, active=left).graph(loop.body, params)
-        body.results = [
-            inner._chosen(left, inner.whole(new), params[at].value)
-            if at < loop.carried else inner.whole(new) for at, new in enumerate(after)]
+        rows = replace(inner, active=left).left_out(after[loop.carried:])
+        body.results = [*(inner._chosen(left, inner.whole(new), params[at].value)
+                          for at, new in enumerate(after[:loop.carried])), *map(inner.whole, rows)]
         ends: dict[str, Value] = {}
         if carries:
             state = [Batched(value, True) for value in body.results[:loop.carried]]

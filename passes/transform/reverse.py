@@ -22,6 +22,7 @@ from ...ir.types import Loc
 from .called import Rules, call_gradient, custom_gradient, custom_rules
 from .control import backward
 from .dependence import active
+from .support import Support, either, kept_zero, operands_taken, supports
 
 
 def vjp(
@@ -46,26 +47,28 @@ def vjp(
     nodes = list(builder.graph.nodes)  # the walk itself appends
     paths = paths or paths_from(builder, inputs)
     sums: dict[Value, Value] = {}
+    masks: dict[Value, Support | None] = {}
 
-    def accumulate(value: Value, cotangent: Value) -> None:
+    def accumulate(value: Value, cotangent: Value, mask: Support | None) -> None:
         known = sums.get(value)
         sums[value] = cotangent if known is None else builder.add(known, cotangent)
+        masks[value] = mask if known is None else either(builder, masks[value], mask)
 
     for output, cotangent in zip(outputs, cotangents, strict=True):
-        accumulate(output, cotangent)
+        accumulate(output, cotangent, None)
     for node in reversed(nodes):
         if any(result in paths.reached and result in sums and result not in leaves
                for result in node.results):
             with builder.like(node, "_grad"):
                 operands = node.inputs  # a loop may get more
-                for at, (operand, part) in enumerate(zip(
-                        operands, _backward(builder, node, sums, paths), strict=True)):
+                parts = _backward(builder, node, sums, masks, paths)
+                for at, (operand, (part, mask)) in enumerate(zip(operands, parts, strict=True)):
                     if operand not in paths.reached:
                         continue
                     if at in node.op.refused:
                         raise refusal(node, node.op.refused[at])
                     if part is not None:
-                        accumulate(operand, part)
+                        accumulate(operand, part, mask)
     return [sums.get(value) for value in inputs]
 
 
@@ -101,9 +104,10 @@ def paths_from(builder: Builder, inputs: Sequence[Value]) -> Paths:
 
 
 def _backward(
-    builder: Builder, node: Node, sums: Mapping[Value, Value], paths: Paths
-) -> list[Value | None]:
-    """The cotangents of a node's operands, checked against their types."""
+    builder: Builder, node: Node, sums: Mapping[Value, Value],
+    masks: Mapping[Value, Support | None], paths: Paths,
+) -> list[tuple[Value | None, Support | None]]:
+    """The cotangents of a node's operands, checked against their types, and their masks."""
     operands, given = node.inputs, [
         sums.get(result) if result in paths.reached else None for result in node.results]
     control = control_of(node)
@@ -115,9 +119,22 @@ def _backward(
     elif control is not None:
         parts = backward(builder, node, given, wanted, vjp)
     else:
-        return row_gradient(builder, node, given, operands, node.results)
+        return _by_row(builder, node, given, masks.get(node.results[0]))
     _check_parts(node, operands, parts)
-    return parts
+    return [(part, None) for part in parts]
+
+
+def _by_row(
+    b: Builder, node: Node, given: Sequence[Value | None], mask: Support | None
+) -> list[tuple[Value | None, Support | None]]:
+    """The cotangents of operands by the row of a node: 0 where elements were left out."""
+    if len(given) > 1 or given[0] is None or node.op.grad is None:
+        return [(part, None) for part in row_gradient(b, node, given, node.inputs, node.results)]
+    parts = row_gradient(b, node, given, operands_taken(b, node, mask), node.results)
+    found: list[tuple[Value | None, Support | None]] = []
+    for part, own in zip(parts, supports(b, node, mask), strict=True):
+        found.append((part if part is None else kept_zero(b, node, given[0], part, own), own))
+    return found
 
 
 def _check_parts(

@@ -354,3 +354,59 @@ def test_gradients_of_complex_powers_at_0(exponent: int) -> None:
     found = weft.compile(weft.grad(lambda z: (z**exponent).real.sum()))(np.array([0j, 1 + 2j]))
     np.testing.assert_allclose(found, exponent * np.array([
         1.0 if exponent == 1 else 0.0, (1 + 2j)**(exponent - 1)]))
+
+
+# -- gradients through views -----------------------------------------------------------------------
+
+Z = np.array([1 + 2j, 3 - 1j, 0.5j, -2 + 0.25j])
+X = np.array([1.0, 2.0, 3.0, -4.0, 0.5, 0.25, -1.0, 2.0])
+W = np.arange(8.0)
+
+
+def _doubled_in_place(z: Any) -> Any:
+    y = z * 1
+    seen = y.view(np.float64)
+    seen[::2] *= 3
+    seen[1] = 0
+    return (np.abs(y) ** 2).sum()
+
+
+def _parts(z: Any) -> Any:
+    return np.stack([z.real, z.imag], -1).ravel()
+
+
+@pytest.mark.parametrize(("function", "at", "gradient"), [
+    (lambda z: (z.view(np.float64) * W).sum(), Z, W[::2] - 1j * W[1::2]),
+    (lambda z: (z.view(np.float64) ** 2).sum(), Z, 2 * np.conj(Z)),
+    (lambda z: (z.reshape(2, 2).view(np.float64)[:, 0] ** 2).sum(), Z,
+     2 * Z.real * np.array([1, 0, 1, 0])),
+    (lambda x: (np.abs(x.view(np.complex128)) ** 2).sum(), X, 2 * X),
+    (lambda x: np.abs(x.view(np.complex128)).sum(), X, X / np.repeat(np.hypot(X[::2], X[1::2]), 2)),
+    (lambda x: (x.view(np.complex128) ** 2).real.sum(), X, 2 * X * np.array([1, -1] * 4)),
+    (lambda z: (np.abs((z.view(np.float64) * W).view(np.complex128)) ** 2).sum(), Z,
+     2 * _parts(Z)[::2] * W[::2] ** 2 - 2j * _parts(Z)[1::2] * W[1::2] ** 2),
+    (_doubled_in_place, Z, np.array([18 * Z[0].real, *(18 * Z[1:].real - 2j * Z[1:].imag)])),
+])
+def test_gradients_through_views_between_complex_and_real(
+    function: Any, at: Any, gradient: Any
+) -> None:
+    found = weft.grad(function)(at)
+    same(found, np.asarray(gradient, at.dtype))
+    same(weft.compile(weft.grad(function))(at), np.asarray(gradient, at.dtype))
+    along = RNG.normal(size=at.shape) * (1 if at is X else 1 + 1j)
+    _, slope = weft.jvp(function, (at,), (along,))
+    np.testing.assert_allclose(slope, np.sum(gradient * along).real, rtol=1e-12)
+
+
+def test_second_derivatives_through_a_view() -> None:
+    cubes = weft.grad(lambda z: (z.view(np.float64) ** 3).sum())
+    same(weft.jvp(cubes, (Z,), (np.ones_like(Z),))[1], 6 * Z.real + 0j)
+
+
+def test_values_viewed_keep_their_bits() -> None:
+    odd = np.array([0x7FF4000000000001, 0x7FF8000000000123, 0x8000000000000000, 1], np.uint64)
+    x = odd.view(np.float64)
+    seen = weft.compile(lambda x: x.view(np.complex128))(x)
+    assert np.array_equal(seen.view(np.uint64), odd)
+    back = weft.compile(lambda z: z.view(np.float64))(x.view(np.complex128))
+    assert np.array_equal(back.view(np.uint64), odd)

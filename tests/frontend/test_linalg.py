@@ -3,6 +3,7 @@ of the samples are in test_numpy_rows."""
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -278,6 +279,57 @@ def test_the_determinant_of_a_singular_matrix_has_a_gradient() -> None:
     found = weft.compile(weft.grad(np.linalg.det))(x)
     np.testing.assert_allclose(found, np.diag([0.0, 0.0, 6.0]), atol=1e-15)
     np.testing.assert_allclose(weft.compile(weft.grad(np.linalg.det))(np.zeros((2, 2))), 0)
+
+
+def leibniz(x: Any) -> Any:
+    """The determinant as the sum over permutations, a polynomial."""
+    total: Any = 0
+    for order in itertools.permutations(range(x.shape[-1])):
+        swaps = sum(order[j] > i for at, i in enumerate(order) for j in range(at))
+        term = (-1.0) ** swaps
+        for row, column in enumerate(order):
+            term = term * x[..., row, column]
+        total = total + term
+    return total
+
+
+SINGULAR = {
+    "regular": good(3, 3), "rank 2": np.diag([1.0, 2.0, 0.0]),
+    "rank 1": np.outer([1.0, 2.0, 3.0], [4.0, 5.0, 6.0]), "zero": np.zeros((3, 3)),
+    "a number": np.zeros((1, 1)),
+    "a stack": np.stack([np.eye(2), np.ones((2, 2)), np.zeros((2, 2))]),
+    "complex": (lambda a: a @ a.T)(RNG.normal(size=(3, 2)) + 1j * RNG.normal(size=(3, 2))),
+}
+
+
+@pytest.mark.parametrize("name", SINGULAR)
+def test_derivatives_of_determinants_of_any_rank(name: str) -> None:
+    """To the third order, in each mode, they are those of the polynomial."""
+    x = SINGULAR[name]
+    one, two = (RNG.normal(size=x.shape) + 0 * x for _ in range(2))
+
+    def derivatives(det: Any) -> list[Any]:
+        first = weft.grad(lambda x: np.sum(det(x)).real)
+
+        def second(x: Any) -> Any:
+            return weft.jvp(first, (x,), (one,))[1]
+
+        return [first(x), second(x), weft.grad(lambda x: np.sum(first(x) * one).real)(x),
+                weft.jvp(second, (x,), (two,))[1],
+                weft.grad(lambda x: np.sum(second(x) * two).real)(x)]
+
+    for found, wanted in zip(derivatives(np.linalg.det), derivatives(leibniz), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_a_singular_matrix_does_not_fail_a_stack() -> None:
+    x = np.stack([2 * np.eye(2), np.ones((2, 2)), np.full((2, 2), np.nan)])
+    by_det = weft.compile(weft.grad(lambda x: np.sum(np.linalg.det(x))))(x)
+    np.testing.assert_allclose(by_det[:2], [2 * np.eye(2), [[1, -1], [-1, 1]]], atol=1e-15)
+    assert np.isnan(by_det[2]).all()
+    by_log = weft.compile(weft.grad(lambda x: np.sum(np.linalg.slogdet(x)[1])))(x)
+    np.testing.assert_allclose(by_log[0], np.eye(2) / 2)
+    assert np.isnan(by_log[1:]).all()
 
 
 def test_equal_eigenvalues_have_a_gradient_where_it_is_one() -> None:

@@ -176,7 +176,7 @@ def test_variables() -> None:
         return np.sum((x @ w + b) ** 2)
 
     def step(x: Any) -> Any:
-        value, (dw, db) = variable_gradients(loss, [w, b], (x,))
+        value, _, (dw, db) = variable_gradients(loss, [w, b], (x,))
         w.assign_sub(0.1 * dw)
         return value, dw, db, w + 0
 

@@ -165,6 +165,46 @@ def test_a_value_of_a_graph_is_minimized() -> None:
     assert b.numpy() == 0.5
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("make", [lambda: optim.SGD(0.1), lambda: optim.Adam(0.1)])
+def test_minimize_gives_what_else_the_loss_returns(make: Any, compiled: bool) -> None:
+    w, other = weft.Variable(np.array([2.0, 1.0])), weft.Variable(np.array([2.0, 1.0]))
+    optimizer, plain = make(), make()
+
+    def loss(x: Any) -> Any:
+        error = x @ w
+        return error**2, {"error": error, "w": w, "sizes": (x.shape[0], "kept"), "none": None}
+
+    def step(x: Any) -> Any:
+        return optimizer.minimize(loss, [w], x, has_aux=True)
+
+    run = weft.compile(step) if compiled else step
+    for _ in range(3):
+        x, before = np.array([1.0, -3.0]), w.value
+        value, aux = run(x)
+        np.testing.assert_allclose(
+            value, plain.minimize(lambda x=x: (x @ other) ** 2, [other]), rtol=1e-12)
+        np.testing.assert_allclose(aux["error"], x @ before, rtol=1e-12)
+        np.testing.assert_array_equal(aux["w"], before)
+        assert aux["sizes"] == (2, "kept") and aux["none"] is None
+        np.testing.assert_allclose(w.value, other.value, rtol=1e-12)
+
+
+def test_minimize_says_what_has_aux_is_for() -> None:
+    w = weft.Variable(1.0)
+    with pytest.raises(weft.Error, match=r"(?s)W114.*\(value, aux\)"):
+        optim.SGD(0.1).minimize(lambda: w * w, [w], has_aux=True)
+    with pytest.raises(weft.Error, match=r"(?s)W114.*has_aux=True"):
+        optim.SGD(0.1).minimize(lambda: (w * w, w), [w])
+    g = weft.Graph()
+    with g.as_default():
+        found, rest = optim.SGD(0.1).minimize(lambda: (w * w, w + 1), [w], has_aux=True)
+        loss = w * w
+        with pytest.raises(weft.Error, match="W114"):
+            optim.SGD(0.1).minimize(loss, [w], has_aux=True)
+    assert weft.Session(g).run([found, rest]) == [1, 2] and w.value == 0.8
+
+
 def test_a_step_that_fails_changes_nothing() -> None:
     table = weft.Variable(RNG.normal(size=(4, 3)))
     optimizer = optim.Adam(optim.LinearDecay(0.1, 0.0, 100), clip_norm=1.0)

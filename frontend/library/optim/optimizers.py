@@ -115,9 +115,11 @@ class Optimizer(ABC):
     def minimize(
         self, loss: Callable[..., Any] | Any,
         variables: Sequence[Variable] | Variable | None = None,
-        *args: Any, name: str = "minimize",
+        *args: Any, name: str = "minimize", has_aux: bool = False,
     ) -> Any:
         """One step on variables down the gradient of ``loss(*args)``; its value before the step.
+        With ``has_aux`` the loss returns ``(value, aux)``, and so does this: only the value is
+        differentiated, and aux is a nest of what else was computed before the step.
 
         In traced code the assignments become part of the graph; else it runs at once. A step that
         fails changes no variable.
@@ -125,12 +127,26 @@ class Optimizer(ABC):
         Of a value of a ``weft.Graph`` it gives the operation to fetch, called ``name``, which moves
         the variables that the value depends on: by default, the trainable ones of the graph.
 
+        >>> import numpy as np, weft
+        >>> w = weft.Variable(np.array([2.0, 1.0]))
+        >>> def loss(x):
+        ...     error = x @ w
+        ...     return error**2, {"error": error}
+        >>> weft.optim.SGD(0.1).minimize(loss, [w], np.array([1.0, 1.0]), has_aux=True)
+        (np.float64(9.0), {'error': np.float64(3.0)})
+        >>> w.value
+        array([1.4, 0.4])
+
         A variable that is named and on which the value does not depend stays as it is, with a
         TracingWarning; raises DTypeError (W114) if it depends on none.
         """
         if isinstance(loss, Tracer) and active() is None:
             with context_of(loss.context()).activate():
-                return self.minimize(loss, variables, *args, name=name)
+                return self.minimize(loss, variables, *args, name=name, has_aux=has_aux)
+        if isinstance(loss, Tracer) and has_aux:
+            raise error("W114", "has_aux is for a function that returns (value, aux), not for a "
+                                "value of a graph", locs=user_loc(),
+                        hint="leave has_aux out, and fetch the other values beside the operation")
         if not isinstance(loss, Tracer) and not callable(loss):
             raise error("W114", f"nothing leads back from {type(loss).__name__} to variables",
                         locs=user_loc(),
@@ -146,16 +162,18 @@ class Optimizer(ABC):
             variables = list(trace.trainable_variables.values())
         if trace is None:
             def minimized(*given: Any) -> Any:
-                return self.minimize(loss, variables, *given)
+                return self.minimize(loss, variables, *given, has_aux=has_aux)
 
             return run_eagerly(minimized, args)
-        value, grads = (loss, gradients(loss, variables)) if isinstance(loss, Tracer) else (
-            variable_gradients(loss, variables, args))
+        value, aux, grads = (loss, None, gradients(loss, variables)) if isinstance(
+            loss, Tracer) else variable_gradients(loss, variables, args, has_aux)
         pairs = list(zip(grads, variables, strict=True))
         _check_reached(value, pairs, named)
         if isinstance(trace, Graph) and value is loss:
             return self.apply_gradients(pairs, name)
-        return after(value, self._moved_all(pairs))
+        aux = tree.map(lambda leaf: leaf[...] if isinstance(leaf, Variable) else leaf, aux)
+        moved = self._moved_all(pairs)
+        return tree.map(lambda leaf: after(leaf, moved), (value, aux) if has_aux else value)
 
     def apply_gradients(
         self, pairs: Iterable[tuple[Any, Variable]], name: str = "apply_gradients"
@@ -200,7 +218,7 @@ class Optimizer(ABC):
             if key not in self._variables:
                 with name_scope(None):
                     self._variables[key] = Variable(
-                        np.zeros(variable.shape, self._part(name, variable.value).dtype),
+                        np.zeros(variable.shape, self._part(name, variable.cell.value).dtype),
                         name=f"{variable.name}/{name}", trainable=False)
                 self._kept.append(variable)
             return self._variables[key]

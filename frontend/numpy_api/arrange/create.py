@@ -266,5 +266,5 @@ def _triangle(m: Any, k: int, op: str) -> Tracer:
     if x.ndim < 2:
         raise error("W102", "a triangle needs a matrix", types=[x.type])
     mask = band(x.type.shape[-2:], as_int(k, "offset"), op)
-    return current().emit("select", broadcast(mask, x.type.shape), x,
+    return current().emit("masked", broadcast(mask, x.type.shape), x,
                           current().full(0, x.dtype, x.type.shape))

@@ -10,7 +10,16 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.dims import nonnegative
 from ....ir.indices.index import product
-from ...tracing.operand import axis_of, broadcast, cast, required, reshape, strong, to_tracer
+from ...tracing.operand import (
+    axis_of,
+    broadcast,
+    cast,
+    masked,
+    required,
+    reshape,
+    strong,
+    to_tracer,
+)
 from ..registry import MEANINGS, numpy
 from .elementwise import fresh
 
@@ -86,7 +95,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
         conditions.append(np.logical_not(rest))
     for condition, function in zip(conditions, funclist, strict=True):
         value = function(a, *args, **kw) if callable(function) else function
-        result = np.where(condition, cast(to_tracer(value), a.dtype), result)
+        result = masked(condition, cast(to_tracer(value), a.dtype), result)
     return result
 
 

@@ -153,6 +153,8 @@ def _as_words(x: Any, wanted: np.dtype[Any]) -> Any:
         x = _flat(x)
     if wanted.kind == "c":
         return _paired(_as_words(x, np.dtype(f"f{wanted.itemsize // 2}")))
+    if x.dtype == wanted:
+        return x  # the numbers themselves: through integers they would have no gradient
     small, wide = (np.dtype(f"u{dtype.itemsize}") for dtype in (x.dtype, wanted))
     bits = cast(x, small) if x.dtype.kind == "b" else bitcast(x, small)
     count, rest = max(small.itemsize, wide.itemsize) // min(small.itemsize, wide.itemsize), x.shape

@@ -34,6 +34,7 @@ from ...tracing.operand import (
     is_number,
     is_weak,
     kind_of,
+    masked,
     reshape,
     result_dtype,
     shape_of,
@@ -320,7 +321,7 @@ def store(
     if type(part) is int:
         part = constant(part, array.dtype)
     if where is not True:
-        part = np.where(where, part, array)
+        part = masked(where, part, array)
     if shape_of(part) != array.type.shape and (
             (whole and len(shape_of(part)) != array.ndim)
             or common_shape((part, array)) != array.type.shape

@@ -18,6 +18,7 @@ from ...tracing.operand import (
     fits_int64,
     is_number,
     kind_of,
+    masked,
     reshape,
     result_dtype,
     shape_of,
@@ -119,8 +120,8 @@ def nan_to_num(
         float(limits.max) if posinf is None else posinf,
         float(limits.min) if neginf is None else neginf, nan))
     # What one replaces is not looked at again: nan= may be infinite.
-    finite = np.where(np.isneginf(a), low, np.where(np.isposinf(a), high, a))
-    return np.where(np.isnan(a), other, finite)
+    finite = masked(np.isneginf(a), low, masked(np.isposinf(a), high, a))
+    return masked(np.isnan(a), other, finite)
 
 
 @numpy(np.round, np.around, method=True, samples=("z[3], 1", "x[4]", "x[4], 2", "i[4] * 7, -1"))

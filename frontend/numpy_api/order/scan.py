@@ -16,7 +16,7 @@ from ....ir.diagnose import error
 from ....ir.indices.dims import nonnegative
 from ....ir.types import I64, number_kind
 from ...tracing.context.active import current
-from ...tracing.operand import axis_of, broadcast, cast, required, shape_of, strong
+from ...tracing.operand import axis_of, broadcast, cast, masked, required, shape_of, strong
 from ..arrange.join import concatenate
 from ..arrange.shape import ravel
 from ..elements.elementwise import REDUCTIONS, resolve
@@ -186,7 +186,7 @@ def cumulative_prod(
 def _instead(a: Any, number: float) -> Any:
     """The array with a number for each NaN."""
     x: Any = strong(a)
-    return np.where(np.isnan(x), number, x) if number_kind(x.dtype) in "fc" else x
+    return masked(np.isnan(x), number, x) if number_kind(x.dtype) in "fc" else x
 
 
 @numpy(np.nancumsum, samples=("x[7]", "np.where(m[3,4], x[3,4], np.nan), 1", "i[3,4]"))

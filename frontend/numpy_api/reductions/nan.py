@@ -9,7 +9,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.types import number_kind
 from ...tracing.context.active import current
-from ...tracing.operand import cast, reshape, strong, to_tracer
+from ...tracing.operand import cast, masked, reshape, strong, to_tracer
 from ..registry import numpy
 from .reduce import argmax, argmin, max_, mean_, min_, prod, root, square_of_size, sum_, var
 
@@ -20,7 +20,7 @@ def _filled(a: Any, other: float | complex) -> tuple[Any, Any]:
     if number_kind(x.dtype) not in "fc":
         return x, None
     nan: Any = np.isnan(x)
-    return np.where(nan, x.dtype.type(other), x), nan
+    return masked(nan, x.dtype.type(other), x), nan
 
 
 @numpy(np.nansum, samples=("np.where(m[3,4], x[3,4], np.nan)",
@@ -121,11 +121,11 @@ def nanvar(
     centre: Any = mean
     if centre is None:
         centre = _parts(sum_(x, axis, dtype, True, where=where), count)
-    apart: Any = np.where(there, cast(to_tracer(x - centre), x.dtype), 0)
+    apart: Any = masked(there, cast(to_tracer(x - centre), x.dtype), 0)
     squares = sum_(square_of_size(apart), axis, dtype, keepdims, where=where)
     free: Any = reshape(count, squares.type.shape)
     free = free - (ddof if correction is None else correction)
-    return np.where(free <= 0, squares.dtype.type(np.nan), _parts(squares, free))
+    return masked(free <= 0, squares.dtype.type(np.nan), _parts(squares, free))
 
 
 @numpy(np.nanstd, samples=("np.where(m[3,4], x[3,4], np.nan)", "x[3,4] * 1, 1, ddof=1"))

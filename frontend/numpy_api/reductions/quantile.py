@@ -27,6 +27,7 @@ from ...tracing.operand import (
     cast,
     constant,
     contains_tracer,
+    masked,
     reshape,
     shape_of,
     strong,
@@ -156,7 +157,9 @@ def _rows(a: Any, axis: Any, *, each: bool = False) -> _Rows:
     rows: Any
     rows, kept = _behind(x, axes_of(axis, x.ndim))
     if each and number_kind(x.dtype) in "fc":
-        count = np.sum(~np.isnan(rows), axis=-1)
+        there = ~np.isnan(rows)
+        count = np.sum(there, axis=-1)
+        rows = masked(there, rows, current().emit("stop_gradient", rows))
         return _in_order(_Rows(_one_more(rows), count, True, kept))
     return _in_order(_Rows(rows, as_number(rows.type.shape[-1]), False, kept))
 

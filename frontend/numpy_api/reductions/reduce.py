@@ -25,6 +25,7 @@ from ...tracing.operand import (
     broadcast_shape,
     cast,
     common_shape,
+    masked,
     matched,
     required,
     reshape,
@@ -100,7 +101,7 @@ def _chosen(x: Tracer, where: Any, other: Any) -> Any:
     """x where the mask holds, else ``other``. A mask repeats no elements of x (W101)."""
     if where is True:
         return x
-    return np.where(broadcast(strong(where), x.type.shape), x, other)
+    return masked(broadcast(strong(where), x.type.shape), x, other)
 
 
 def _storable(number: Any, dtype: np.dtype[Any]) -> Any:
@@ -297,7 +298,7 @@ def root(squares: Any) -> Any:
     The chain rule would have inf * 0 there; 0 is the subgradient of least norm.
     """
     none = squares == 0
-    return np.where(none, squares, np.sqrt(np.where(none, 1, squares)))
+    return masked(none, squares, np.sqrt(squares))
 
 
 @numpy(np.average, samples=("x[3,4], 0", "x[3,4], 0, p[3]", "x[3,4], weights=p[3,4]",

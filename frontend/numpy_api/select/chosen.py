@@ -24,7 +24,7 @@ from ....ir.types import I64, number_kind
 from ...tracing.arrays import views
 from ...tracing.arrays.selection import Places, Selection
 from ...tracing.context.active import current
-from ...tracing.operand import cast, reshape, result_dtype, strong
+from ...tracing.operand import cast, masked, reshape, result_dtype, strong
 from ...tracing.values.tracer import Tracer
 from ..arrange.shape import ravel
 from ..registry import numpy
@@ -132,7 +132,7 @@ def _sorted(x: Selection, axis: Any = -1, kind: Any = None, order: Any = None, *
         raise x.refused("sorted")
     last = _LAST.get(number_kind(x.dtype))
     last = int(np.iinfo(x.dtype).max) if last is None else last
-    values: Any = np.sort(ravel(np.where(x.mask, x.array, last)))
+    values: Any = np.sort(ravel(masked(x.mask, x.array, last)))
     return chosen(values, counted(values) < np.sum(x.mask))
 
 
@@ -162,7 +162,7 @@ def _place_of(function: Callable[..., Any], largest: bool) -> Callable[..., Any]
 def _running(x: Selection, axis: Any = None, dtype: Any = None) -> Selection:
     _plainly(x, axis, "added up along an axis")
     nothing = -0.0 if number_kind(x.dtype) == "f" else 0
-    sums: Any = np.cumsum(ravel(np.where(x.mask, x.array, nothing)), dtype=dtype)
+    sums: Any = np.cumsum(ravel(masked(x.mask, x.array, nothing)), dtype=dtype)
     return chosen(sums, ravel(x.mask))
 
 
@@ -241,7 +241,7 @@ def _interpolated(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None,
         count = np.sum(mask) + 0 * cast(ravel(some)[0] > 0, np.dtype(np.int64))
         beyond: Any = counted(mask) >= count
         last = getitem(fp, (np.maximum(count - 1, 0),))
-        xp, fp = np.where(beyond, np.inf, xp), np.where(beyond, last, fp)
+        xp, fp = masked(beyond, np.inf, xp), masked(beyond, last, fp)
     if isinstance(x, Selection):
         return chosen(np.interp(x.array, xp, fp, left, right), x.mask)
     return np.interp(x, xp, fp, left, right)

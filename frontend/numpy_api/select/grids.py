@@ -24,7 +24,7 @@ from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.selection import Selection, same_mask
 from ...tracing.context.active import current
 from ...tracing.context.distance import is_computed
-from ...tracing.operand import as_int, axes_of, axis_of, cast, strong
+from ...tracing.operand import as_int, axes_of, axis_of, cast, masked, strong
 from ...tracing.values.tracer import SymbolicDim, Tracer
 from ..arrange.shape import flip
 from ..binding import bound
@@ -244,8 +244,8 @@ def product(a: Any, b: Any, out: Any = None) -> Any:
     if mask is not None:
         left = _beside(left, x.masks[-1], -1, mask)
         right = _beside(right, y.masks[inner], inner - y.ndim, mask)
-        left = np.where(mask, left, left.dtype.type(0))
-        right = np.where(mask[:, None] if y.ndim == 2 else mask, right, right.dtype.type(0))
+        left = masked(mask, left, left.dtype.type(0))
+        right = masked(mask[:, None] if y.ndim == 2 else mask, right, right.dtype.type(0))
     return plain(strong(np.matmul(left, right)), (*x.masks[:-1], *y.masks[inner + 1:]))
 
 

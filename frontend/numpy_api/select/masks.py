@@ -17,7 +17,7 @@ from ...tracing.arrays.buffer import Buffer
 from ...tracing.arrays.selection import Places, Selection
 from ...tracing.arrays.variable import Variable
 from ...tracing.context.active import current
-from ...tracing.operand import axes_of, broadcast, cast, matched, shape_of, to_tracer
+from ...tracing.operand import axes_of, broadcast, cast, masked, matched, shape_of, to_tracer
 from ...tracing.values.tracer import Tracer
 from ..binding import bound
 from ..registry import ROWS, full_name
@@ -151,8 +151,8 @@ def _in_order(function: Any, x: Selection, *args: Any, **options: Any) -> Any:
     array = x.array if number_kind(x.dtype) == "f" else x.array.astype(np.float64)
     if options.get("axis") in (0, -1):
         options["axis"] = None
-    found: Any = _ORDERED[function](np.where(x.mask, array, np.nan), *args, **options)
-    return np.where(np.any(x.mask & np.isnan(array)), found.dtype.type(np.nan), found)
+    found: Any = _ORDERED[function](masked(x.mask, array, np.nan), *args, **options)
+    return masked(np.any(x.mask & np.isnan(array)), found.dtype.type(np.nan), found)
 
 
 def not_nothing(x: Selection, largest: bool, name: str) -> tuple[Any, Any]:

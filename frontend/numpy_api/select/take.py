@@ -24,6 +24,7 @@ from ...tracing.operand import (
     broadcast_shape,
     cast,
     common_shape,
+    masked,
     matched,
     reshape,
     result_dtype,
@@ -255,7 +256,7 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
     some = has_some(new)
     if new.type.shape != a.type.shape:
         new = np.resize(new, a.shape)
-    store("np.putmask", a, np.where(chosen, new, a), some)
+    store("np.putmask", a, masked(chosen, new, a), some)
 
 
 @numpy(np.place)
@@ -269,7 +270,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     else:
         order: Any = np.cumsum(ravel(chosen)) - 1
         new = reshape(take(new, order, mode="wrap"), arr.type.shape)
-    store("np.place", arr, np.where(chosen, new, arr))
+    store("np.place", arr, masked(chosen, new, arr))
 
 
 def _mask_and_values(name: str, array: Any, mask: Any, values: Any) -> tuple[Any, Any]:

@@ -29,6 +29,7 @@ from ...tracing.operand import (
     contains_tracer,
     is_number,
     kind_of,
+    masked,
     reshape,
     result_dtype,
     shape_of,
@@ -158,7 +159,7 @@ def _masked(x: Tracer, mask: Any, value: Any, mode: str, *, each: bool = False) 
     value = spread(value, x.dtype, x.type.shape)
     mask = broadcast(reshape(mask, mask.type.shape + (1,) * (x.ndim - rank)), x.type.shape)
     changed = current().emit("add", x, value) if mode == "add" else value
-    return current().emit("select", mask, changed, x)
+    return current().emit("masked", mask, changed, x)
 
 
 def _update_run(x: Tracer, whole: Any, run: slice, value: Any, mode: str) -> Tracer:
@@ -183,7 +184,7 @@ def _update_grid(x: Tracer, index: Any, part: Grid, value: Any, mode: str) -> Tr
     if len(found) > part.ndim:
         raise error("W101", "a value does not fit the elements it is put in", types=[x.type])
     new = cast(to_tracer(new), x.dtype)
-    made = np.where(chosen_in(part), old + new if mode == "add" else new, old)
+    made = masked(chosen_in(part), old + new if mode == "add" else new, old)
     return update(x, whole_of(index), made, "set")
 
 
@@ -221,7 +222,7 @@ def _added_at_chosen(x: Tracer, index: tuple[Selection, ...], value: Any) -> Tra
         value = aligned(value, mask)
     places = tuple(np.where(mask, item.array, 0) for item in index)
     value = _fitting(x, value, "add")
-    return update(x, places, np.where(mask, value, np.zeros((), x.dtype)), "add")
+    return update(x, places, masked(mask, value, np.zeros((), x.dtype)), "add")
 
 
 def _patch(x: Tracer, value: Any, place: Shape) -> Tracer:
@@ -250,7 +251,7 @@ def _update_spans(x: Tracer, spans: Sequence[Span], patch: Tracer, mode: str) ->
     if counts == shape:
         return fresh(padded)
     mask = _padded(ctx.full(True, BOOL, counts), spans, shape)
-    return ctx.emit("select", mask, padded, x)
+    return ctx.emit("masked", mask, padded, x)
 
 
 def nothing_added(dtype: np.dtype[Any]) -> complex:

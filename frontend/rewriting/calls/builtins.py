@@ -19,6 +19,7 @@ from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.growing import GrowingList
 from ...tracing.arrays.selection import Selection
+from ...tracing.arrays.variable import Variable
 from ...tracing.context.active import context_for
 from ...tracing.context.distance import tell_bound
 from ...tracing.operand import cast, contains_tracer, to_tracer
@@ -50,6 +51,7 @@ def _range(*args: Any) -> Any:
 
 
 def _int(x: Any, *base: Any) -> Any:
+    x = x[...] if isinstance(x, Variable) else x
     if base or not isinstance(x, Tracer):
         return int(x, *base) if base else int(x)
     return _number(x, int)

@@ -93,7 +93,8 @@ class Chosen(ArrayMethods):
                         hint="write x = x + y instead of x += y, or convert them")
         if isinstance(made, Chosen) and self.alike(made) and (
                 made.array.type.shape == self.array.type.shape):
-            self.array[...] = np.where(self.where(), made.array, self.array)
+            ctx = self.array.context()
+            self.array[...] = ctx.apply(ctx.api.masked, (self.where(), made.array, self.array))
         else:
             self.settled()[...] = made
         return self

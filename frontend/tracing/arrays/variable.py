@@ -87,18 +87,20 @@ class Variable(ArrayMethods):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy is a variable of its own, with the value of that moment."""
-        return Variable, (self.numpy(), self.name, self.trainable)
+        return Variable, (self.cell.value.copy(), self.name, self.trainable)
 
     # -- the value ------------------------------------------------------------------------------
 
     @property
-    def value(self) -> Array:
-        """The array itself, read-only; it stays as it is when the variable changes."""
-        return self.cell.value
+    def value(self) -> Any:
+        """The array itself, read-only; it stays as it is when the variable changes. In a trace: a
+        read of the variable, as ``v[...]`` is, so that each step has the value of that moment."""
+        ctx = ACTIVE.get()
+        return self.cell.value if ctx is None else ctx.apply(ctx.api.getitem, (self, ...))
 
-    def numpy(self) -> Array:
-        """A copy of the value."""
-        return self.cell.value.copy()
+    def numpy(self) -> Any:
+        """A copy of the value, which may be written; in a trace, of what is read there."""
+        return self.value.copy()
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -106,16 +108,16 @@ class Variable(ArrayMethods):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        shape: tuple[int, ...] = self.value.shape
+        shape: tuple[int, ...] = self.cell.value.shape
         return shape
 
     @property
     def ndim(self) -> int:
-        return self.value.ndim
+        return self.cell.value.ndim
 
     @property
     def size(self) -> int:
-        return self.value.size
+        return self.cell.value.size
 
     def __repr__(self) -> str:
         return f"Variable<{self.type} {self.name!r}>"
@@ -155,7 +157,8 @@ class Variable(ArrayMethods):
             array = np.negative(array)
 
         def commit_it() -> None:
-            commit([self.cell], [np.asarray(self.value + array) if op == "update_var" else array])
+            old = self.cell.value
+            commit([self.cell], [np.asarray(old + array) if op == "update_var" else array])
 
         if written_here(self.cell):
             raise error("W304", f"variable {self.name} is assigned by a function that the host "
@@ -193,7 +196,7 @@ class Variable(ArrayMethods):
             raise error("W201", f"variable {self.name} is traced: a plain array of it is not known "
                                 "before the function runs", locs=user_loc(), types=[self.type],
                         hint="use it as it is, without np.asarray")
-        return np.array(self.value, dtype)
+        return np.array(self.cell.value, dtype)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         ctx = context_for(inputs)
@@ -222,13 +225,13 @@ class Variable(ArrayMethods):
         ctx = context_for(index if isinstance(index, tuple) else (index,))
         if ctx is not None:
             return ctx.apply(ctx.api.getitem, (self, index))
-        return self.value[_values(index)].copy()
+        return self.cell.value[_values(index)].copy()
 
     def astype(self, dtype: Any, **_: Any) -> Any:
         """The elements converted to another dtype."""
         ctx = ACTIVE.get()
-        return self.value.astype(dtype) if ctx is None else ctx.apply(ctx.api.astype,
-                                                                       (self, dtype))
+        return self.cell.value.astype(dtype) if ctx is None else ctx.apply(
+            ctx.api.astype, (self, dtype))
 
     @property
     def at(self) -> At:
@@ -244,7 +247,7 @@ class Variable(ArrayMethods):
         return ctx
 
     def __len__(self) -> int:
-        return len(self.value)
+        return len(self.cell.value)
 
     def __iter__(self) -> Iterator[Any]:
         return iter([self[at] for at in range(len(self))])
@@ -275,7 +278,7 @@ def broadcasts(shape: tuple[Any, ...], wide: tuple[Any, ...]) -> bool:
 def _values(x: Any) -> Any:
     """A nest of arguments with variables replaced by their values."""
     if isinstance(x, Variable):
-        return x.value
+        return x.cell.value
     if isinstance(x, (tuple, list)):
         return type(x)(_values(item) for item in x)
     if isinstance(x, dict):

@@ -144,7 +144,7 @@ class OfRow(Link):
         if new.type.size == base.type.size:
             return moved
         touched = self._back(self.ctx.full(True, BOOL, new.type.shape), base)
-        whole: TracedArray = self.ctx.emit("select", touched, moved, base)
+        whole: TracedArray = self.ctx.emit("masked", touched, moved, base)
         return whole
 
     def _back(self, new: TracedArray, base: TracedArray) -> TracedArray:

@@ -23,6 +23,7 @@ from ...indices.index import Dim
 from ...types import C64, C128, F32, F64, I32, DType, TensorType
 from ..op import Kind, OpDef, Sample
 from . import host_grad as grads
+from .determinant import derivative
 
 _FLOATS = (F32, F64)
 _COMPLEX = (C64, C128)
@@ -173,14 +174,9 @@ def _inv_ref(x: Any, *, quiet: bool) -> Any:
     return result
 
 
-def _cofactor_ref(x: Any) -> Any:
-    """det(x) * inv(x).T where there is an inverse, and its limit where there is none."""
-    u, values, vh = np.linalg.svd(x)
-    size = x.shape[-1]
-    others = np.where(np.eye(size, dtype=bool), 1, values[..., None, :]).prod(axis=-1)
-    sign = np.linalg.det(u) * np.linalg.det(vh)
-    left = np.conj(u) * (sign[..., None] * others)[..., None, :]
-    return (left @ np.conj(vh)).astype(x.dtype)
+def _cofactor_infer(*types: TensorType) -> tuple[TensorType, ...]:
+    _matrices("cofactor", *types, square=True)
+    return (types[0],)
 
 
 def _host_infer(
@@ -190,7 +186,7 @@ def _host_infer(
 
 
 def _row(name: str, infer: Any, ref: Any, doc: str, samples: tuple[Sample, ...], grad: Any,
-         attrs: Mapping[str, type] = MappingProxyType({}), arity: int = 1,
+         attrs: Mapping[str, type] = MappingProxyType({}), arity: int | None = 1,
          dtypes: tuple[DType, ...] = _FLOATS) -> OpDef:
     return OpDef(name, Kind.HOST, infer, arity, doc, attrs, ref=ref, grad=grad,
                  differentiable=grad is not None, dtypes=dtypes, samples=samples)
@@ -216,9 +212,12 @@ ROWS: tuple[OpDef, ...] = (
          + _samples((3, 3), positive=True, upper=True), grads.cholesky, {"upper": bool}),
     _row("det", _det_infer, np.linalg.det, "the determinant", _samples(*_SQUARES),
          grads.det),
-    _row("cofactor", _square("cofactor"), _cofactor_ref,
-         "the gradient of the determinant, for singular matrices too", _samples(*_SQUARES),
-         grads.cofactor),
+    _row("cofactor", _cofactor_infer, derivative,
+         "the gradient of the determinant of the first operand, and of its derivative along all "
+         "others, for singular matrices too",
+         tuple(Sample((shape,) * count) for shape, count in (
+             *((shape, count) for shape in _SQUARES for count in (1, 2)), ((4, 4), 3))),
+         grads.cofactor, arity=None),
     _row("slogdet", _slogdet_infer, lambda x: tuple(np.linalg.slogdet(x)),
          "sign and logarithm of the determinant", _samples(*_SQUARES), grads.slogdet),
     _row("eigh", _eigh_infer, lambda x, *, uplo: tuple(np.linalg.eigh(x, uplo)),

@@ -146,13 +146,12 @@ def det(b: Any, g: Any, x: Any, y: Any) -> Any:
     return (b.mul(_everywhere(b, g, x), b.cofactor(x)),)
 
 
-def cofactor(b: Any, g: Any, x: Any, y: Any) -> Any:
-    """With c = det(x) x^-T and z = x^-T: x' = <g, c> z - c g^T z."""
-    rank = len(x.shape)
-    turned = _transposed(b, b.inv(x, quiet=False))
-    total = b.sum(b.mul(g, y), axes=(rank - 2, rank - 1))
-    return (b.sub(b.mul(_everywhere(b, total, x), turned),
-                  _product(b, y, _transposed(b, g), turned)),)
+def cofactor(b: Any, g: Any, *operands: Any) -> Any:
+    """Derivatives of a polynomial: along g once more, and along g in place of one that it is
+    taken along."""
+    x, *along, _ = operands
+    return (b.cofactor(x, *along, g), *(
+        b.cofactor(x, *along[:at], g, *along[at + 1:]) for at in range(len(along))))
 
 
 def slogdet(b: Any, given: Sequence[Any], x: Any, y: Any) -> Any:
@@ -163,7 +162,7 @@ def slogdet(b: Any, given: Sequence[Any], x: Any, y: Any) -> Any:
         terms.append(b.complex(b.full(0.0, turn.type), turn))
     if not terms:
         return (None,)
-    turned = _transposed(b, b.inv(x, quiet=False))
+    turned = _transposed(b, b.inv(x, quiet=True))  # there is no gradient at a singular matrix
     return (b.mul(_everywhere(b, _sum(b, *terms), x), turned),)
 
 

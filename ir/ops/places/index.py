@@ -14,7 +14,7 @@ import numpy as np
 
 from ...diagnose import error
 from ...indices.index import Dim, product
-from ...types import I64, NUMBERS, TensorType
+from ...types import BOOL, I64, NUMBERS, TensorType
 from ..op import Kind, OpDef, Sample
 
 
@@ -56,6 +56,20 @@ def _gather_grad(b: Any, g: Any, x: Any, *rest: Any, axes: tuple[int, ...]) -> A
     indices = rest[:-1]
     zeros = b.full(0.0, x.type)
     return (b.scatter_add(zeros, g, *indices, axes=axes), *(None for _ in indices))
+
+
+def _gathered(
+    b: Any, x: Any, *rest: Any, axes: tuple[int, ...]
+) -> tuple[Any, ...]:
+    """Which elements are at any of the indices."""
+    indices = rest[:-1]
+    sizes = TensorType(BOOL, tuple(x.shape[axis] for axis in axes))
+    order = sorted(range(len(axes)), key=axes.__getitem__)
+    taken = b.scatter(b.full(False, sizes), b.full(True, indices[0].type.with_dtype(BOOL)),
+                      *indices, axes=tuple(range(len(axes))))
+    taken = b.broadcast(b.transpose(taken, perm=tuple(order)), shape=x.shape,
+                        axes=tuple(sorted(axes)))
+    return (taken, *(None for _ in indices))
 
 
 def _scatter_infer(
@@ -122,7 +136,7 @@ _SCATTERS = (Sample(((9,), (4,), (4,)), {"axes": (0,)}, ints={2: 9}),
 ROWS: tuple[OpDef, ...] = (
     OpDef("gather", Kind.GATHER, _gather_infer, None,
           "elements or rows of x at the given indices of the given axes", {"axes": tuple},
-          ref=_gather_ref, grad=_gather_grad, dtypes=NUMBERS,
+          ref=_gather_ref, grad=_gather_grad, taken=_gathered, dtypes=NUMBERS,
           samples=(Sample(((9,), (4,)), {"axes": (0,)}, ints={1: 9}),
                    Sample(((9, 5), (4,)), {"axes": (0,)}, ints={1: 9}),
                    Sample(((9, 5), (2, 3)), {"axes": (1,)}, ints={1: 5}),

@@ -24,7 +24,7 @@ import numpy as np
 from ...diagnose import error
 from ...indices.dims import differ
 from ...indices.index import Dim, Expr, bounds, divide, positive, product, row_major
-from ...types import NUMBERS, TensorType
+from ...types import BOOL, NUMBERS, TensorType
 from ..op import Kind, OpDef, Sample
 from .adjoint import skewed, sliced, summed
 
@@ -232,6 +232,15 @@ def _slice_grad(
     return (b.pad(g, low=start, high=high, interior=tuple(by - 1 for by in step), value=0.0),)
 
 
+def _slice_taken(
+    b: Any, x: Any, y: Any, *,
+    start: tuple[Dim, ...], step: tuple[int, ...], shape: tuple[Dim, ...],
+) -> Any:
+    """Where the elements of a slice are."""
+    every, none = (b.full(here, z.type.with_dtype(BOOL)) for here, z in ((True, y), (False, x)))
+    return _slice_grad(b, every, none, y, start=start, step=step, shape=shape)
+
+
 def _concatenate_infer(*types: TensorType, axis: int) -> tuple[TensorType, ...]:
     if not types:
         raise error("W102", "concatenate needs at least one operand")
@@ -409,9 +418,10 @@ def _window_grad(b: Any, g: Any, x: Any, y: Any, *, axis: int, along: int, size:
 
 def _view(name: str, infer: Any, view: Any, ref: Any, grad: Any, doc: str, attrs: Any,
           samples: tuple[Sample, ...], arity: int | None = 1, requires: Any = None,
-          alias: str = "", back: Any = None, moving: tuple[str, ...] = ()) -> OpDef:
+          alias: str = "", back: Any = None, moving: tuple[str, ...] = (),
+          taken: Any = None) -> OpDef:
     return OpDef(name, Kind.VIEW, infer, arity, doc, attrs, ref=ref, view=view, back=back,
-                 alias=alias, moving=moving, grad=grad, requires=requires,
+                 alias=alias, moving=moving, grad=grad, requires=requires, taken=taken,
                  differentiable=grad is not None, dtypes=NUMBERS, samples=samples)
 
 
@@ -458,7 +468,8 @@ ROWS: tuple[OpDef, ...] = (
           tuple(Sample((a,), {"start": s, "step": t, "shape": n}) for a, s, t, n in (
               ((9,), (2,), (1,), (5,)), ((9,), (8,), (-1,), (9,)), ((9, 4), (1, 0), (3, 1), (3, 4)),
               ((5, 7), (4, 6), (-2, -3), (3, 3)), ((4,), (0,), (1,), (0,)),
-              ((70, 40), (3, 5), (1, 1), (60, 33)))), alias="part", moving=("start",)),
+              ((70, 40), (3, 5), (1, 1), (60, 33)))), alias="part", moving=("start",),
+          taken=_slice_taken),
     _view("concatenate", _concatenate_infer, _concatenate_view,
           lambda *xs, axis: np.concatenate(xs, axis=axis), _concatenate_grad,
           "operands one after the other along an axis", {"axis": int},

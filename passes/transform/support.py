@@ -1,0 +1,153 @@
+"""Of a cotangent, where it is 0 because the elements that it belongs to were left out.
+
+The rule: what a mask, a ``where=`` or an index leaves out has the gradient 0, whatever the slope of
+the functions around it. The chain rule alone has 0 times that slope, which is NaN where it is
+infinite or NaN itself:
+
+    y = sqrt x                 dx = masked(m, dy / (2 * y), 0)     0 / 0 where x is 0 and m is not
+    z = masked(m, y, 0)        dy = masked(m, dz, 0)
+
+Rows that leave elements out say which they take (``OpDef.taken``). That mask goes back with the
+cotangent, from the result of each node to its operands, and at each elementwise function whose
+slope matters the cotangent is set to 0 once more. ``select`` takes both of its operands:
+``np.where(m, sqrt(x), 0)`` has the gradient of the chain rule.
+
+A mask is computed only where it is asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from ...ir.graph import Builder, Node, Value, constant_of
+from ...ir.ops.axes.reduce import contract_letters
+from ...ir.ops.op import Kind
+from ...ir.types import BOOL
+
+_BARE = 6  # nodes between a cotangent and a part of it that are looked at
+_ALIKE = (Kind.MAP, Kind.COMPLEX)
+_MOVING = (Kind.VIEW, Kind.GATHER, Kind.SCATTER, Kind.COMPRESS)
+CARRYING = frozenset((*_ALIKE, *_MOVING, Kind.REDUCE, Kind.CONTRACT))
+"""The kinds of ops whose operands have a mask if their result has one."""
+
+
+@dataclass(frozen=True)
+class Support:
+    """The mask of a cotangent, of its shape, appended when it is asked for. One that is ``near``
+    goes through elementwise functions and changes of shape only: what slices and indices of each
+    element leave out would slow down reductions and products."""
+
+    mask: Callable[[], Value]
+    near: bool = False
+
+
+def _support(make: Callable[[], Value], near: bool = False) -> Support:
+    return Support(cache(make), near)
+
+
+def either(b: Builder, one: Support | None, other: Support | None) -> Support | None:
+    """The mask of a sum of two cotangents; None where all is taken."""
+    if one is None or other is None or one is other:
+        return one if one is other else None
+    return _support(lambda: b.or_(one.mask(), other.mask()), one.near or other.near)
+
+
+def supports(b: Builder, node: Node, support: Support | None) -> list[Support | None]:
+    """The masks of the cotangents of a node's operands, of that of its one result."""
+    found = [None if support is None or not x.dtype.is_inexact else _before(b, node, at, support)
+             for at, x in enumerate(node.inputs)]
+    row = node.op.taken
+    if row is None:
+        return found
+    masks = cache(lambda: row(b, *node.inputs, node.results[0], **node.attrs))
+
+    def both(at: int, own: Support | None) -> Value:
+        mask: Value = masks()[at]
+        return mask if own is None else b.and_(mask, own.mask())  # type: ignore[no-any-return]
+
+    near = node.op.kind is Kind.VIEW or (
+        node.op.kind is Kind.GATHER and len(node.attrs["axes"]) > 1)
+    return [_support(lambda at=at, own=own: both(at, own), near)  # type: ignore[misc]
+            if x.dtype.is_inexact else None
+            for at, (x, own) in enumerate(zip(node.inputs, found, strict=True))]
+
+
+def _before(b: Builder, node: Node, at: int, support: Support) -> Support | None:
+    """The mask of an operand, of that of the result."""
+    kind, x, mask = node.op.kind, node.inputs[at], support.mask
+    if kind in _ALIKE:
+        return support if x.shape == node.results[0].shape else None
+    if support.near and node.op.back is None:
+        return None
+    if kind is Kind.REDUCE:
+        axes = node.attrs["axes"]
+        kept = tuple(axis for axis in range(x.type.rank) if axis not in axes)
+        return _support(lambda: b.broadcast(mask(), shape=x.shape, axes=kept))
+    if kind is Kind.CONTRACT:
+        return _support(lambda: _shared(b, node, at, mask()))
+    return _support(lambda: _moved(b, node, at, mask()), support.near) if kind in _MOVING else None
+
+
+def _moved(b: Builder, node: Node, at: int, mask: Value) -> Value:
+    """A mask moved as the cotangent is: an element is taken if any place that it goes to is."""
+    grad = node.op.grad
+    assert grad is not None
+    numbers = b.cast(mask, dtype=node.inputs[at].dtype)
+    found: Value = b.ne(grad(b, numbers, *node.inputs, node.results[0], **node.attrs)[at], 0.0)
+    return found
+
+
+def _shared(b: Builder, node: Node, at: int, mask: Value) -> Value:
+    """Of the result of a contraction: where an element of an operand meets any that is taken."""
+    *letters, out = contract_letters(node.attrs["dims"])
+    own, x = letters[at], node.inputs[at]
+    if gone := tuple(axis for axis, letter in enumerate(out) if letter not in own):
+        mask = b.any(mask, axes=gone)
+    kept = [letter for letter in out if letter in own]
+    order = sorted(range(len(kept)), key=lambda place: own.index(kept[place]))
+    if order != list(range(len(kept))):
+        mask = b.transpose(mask, perm=tuple(order))
+    found: Value = b.broadcast(mask, shape=x.shape,
+                               axes=tuple(sorted(own.index(letter) for letter in kept)))
+    return found
+
+
+def leaving_out(b: Builder, mask: Value, x: Value) -> Value:
+    """x itself, of which is left out what the mask does not have."""
+    made: Value = b.masked(mask, x, b.stop_gradient(x))
+    return made
+
+
+def operands_taken(b: Builder, node: Node, support: Support | None) -> Sequence[Value]:
+    """The operands that the gradient of a node computes with. A contraction adds up products, of
+    which those with what is left out must be 0."""
+    if support is None or support.near or node.op.kind is not Kind.CONTRACT:
+        return node.inputs
+    return [b.masked(_shared(b, node, at, support.mask()), x, 0.0) if x.dtype.is_inexact else x
+            for at, x in enumerate(node.inputs)]
+
+
+def kept_zero(
+    b: Builder, node: Node, given: Value, part: Value, support: Support | None
+) -> Value:
+    """The cotangent of an operand, 0 where it is to be."""
+    if support is None or node.op.kind not in (*_ALIKE, Kind.REDUCE) or _is_bare(part, given):
+        return part
+    made: Value = b.masked(support.mask(), part, 0.0)
+    return made
+
+
+def _is_bare(part: Value, given: Value, depth: int = _BARE) -> bool:
+    """True if a part is surely 0 where the cotangent is: nothing but that and finite constants
+    are in it."""
+    if part is given or part.dtype == BOOL:
+        return True
+    constant = constant_of(part)
+    if constant is not None:
+        return math.isfinite(abs(constant))
+    node = part.node
+    return (depth > 0 and node is not None and node.op.kind in (*_ALIKE, Kind.VIEW)
+            and bool(node.inputs) and all(_is_bare(x, given, depth - 1) for x in node.inputs))
