@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import error
 from .. import tree
 from ..tracing.arrays.buffer import own
-from ..tracing.source import user_loc
 from ..tracing.values.tracer import Tracer
 from .calls import lists
 from .calls.builtins import BUILTINS, converting, of_lists
@@ -23,19 +21,21 @@ from .calls.heaps import heapify, heappop, heappush, least
 from .calls.items import item, item_of_row, places
 from .calls.printing import percent, printed
 from .regions.branches import choose, if_
+from .regions.comparisons import compared
 from .regions.expressions import both, chained, either, negated
 from .regions.filtered import Filtered, filtered
 from .regions.growing import Own, extended, growing, let_go, popleft, queue
 from .regions.loops import for_, while_
 from .regions.raising import caught, raised
-from .regions.state import UNBOUND, Part, context_of, is_traced, truth, values
+from .regions.state import UNBOUND, context_of, is_traced, truth, values
 from .source.matching import has_keys, is_one, is_row, middle, part, without
 
 __all__ = ["UNBOUND", "Filtered", "Own", "both", "called", "caught", "chained", "check", "choose",
-           "either", "extended", "filtered", "for_", "given", "growing", "has_keys", "heapify",
-           "heappop", "heappush", "if_", "is_one", "is_row", "item", "item_of_row", "least",
-           "let_go", "middle", "negated", "part", "percent", "places", "popleft", "printed",
-           "queue", "raised", "result", "sliced", "truth", "values", "while_", "without"]
+           "compared", "either", "extended", "filtered", "for_", "given", "growing", "has_keys",
+           "heapify", "heappop", "heappush", "if_", "is_one", "is_row", "item", "item_of_row",
+           "least", "let_go", "middle", "negated", "part", "percent", "places", "popleft",
+           "printed", "queue", "raised", "result", "sliced", "truth", "values", "while_",
+           "without"]
 
 
 def called(function: Any) -> Any:
@@ -85,16 +85,8 @@ def check(test: Any, message: Any) -> None:
         raise AssertionError(*([] if message is None else [message()]))
 
 
-def result(returned: Any, value: Part) -> Any:
-    """The result of a function with a ``return`` in the middle, which waits no more; it may end
-    without one."""
-    if is_traced(returned):
-        raise error("W201", "the function returns a value on one way and None on another, which is "
-                            "chosen when it runs", locs=user_loc(),
-                    hint="end it with a return of the same kind of value")
-    if not returned:
-        return None
-    found = value()
+def result(found: Any) -> Any:
+    """The result of a function with a ``return`` in the middle, which waits no more."""
     for leaf in tree.leaves(found):
         if isinstance(leaf, Tracer):
             leaf.waiting = False

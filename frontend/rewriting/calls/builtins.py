@@ -24,26 +24,12 @@ from ...tracing.operand import cast, contains_tracer, to_tracer
 from ...tracing.source import user_loc
 from ...tracing.values.shown import shown_class
 from ...tracing.values.tracer import SymbolicDim, Tracer
-from ..regions.filtered import Filtered
-from ..regions.iterables import MultiIndex, Range, Zipped, enumerated, placed, places, zipped
+from ..regions.comparisons import as_bool
+from ..regions.filtered import Filtered, filtered
+from ..regions.iterables import MultiIndex, Zipped, enumerated, placed, places, zipped
+from ..regions.ranges import Range, python_int
 from ..regions.state import context_of, is_traced, truth
 from .ordering import extreme, of_filtered, ordered
-
-
-def _range(*args: Any) -> Any:
-    if all(isinstance(x, (int, np.integer)) for x in args):
-        return range(*args)
-    start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
-    for bound in (start, stop, step):
-        if isinstance(bound, (Tracer,)) and (bound.ndim or bound.dtype.kind not in "iu"):
-            raise TypeError(f"a bound of range is {bound.type}, not an integer")
-    zero = "range() arg 3 must not be zero"
-    if isinstance(step, Tracer):
-        ctx = context_of(step)
-        ctx.apply(ctx.assertion, (step != 0, zero))
-    elif step == 0:
-        raise ValueError(zero)
-    return Range(start, stop, step)
 
 
 def _int(x: Any, *base: Any) -> Any:
@@ -106,6 +92,8 @@ def _each_of(x: Any, *args: Any, **options: Any) -> Any:
 
 
 def _len(x: Any) -> Any:
+    if isinstance(x, Range):
+        return python_int(x.rounds)
     if isinstance(x, Grid) or (isinstance(x, Selection) and x.known is None):
         found = _int(x.shape[0])
         if isinstance(x, Selection) and x.mask.ndim == 1:
@@ -119,29 +107,35 @@ def _round(x: Any, digits: Any = None) -> Any:
     return _int(np.rint(x)) if digits is None else np.round(x, digits)
 
 
+def _bool(x: Any) -> Any:
+    return as_bool(truth(x))
+
+
 def _all(items: Any) -> Any:
     if isinstance(items, Selection):
-        return np.all(items)
+        return as_bool(np.all(items))
     found: Any = True
     for flag in map(truth, items):
         if not is_traced(flag) and not flag:
             return False
         found = flag if found is True else found & flag
-    return found
+    return as_bool(found)
 
 
 def _any(items: Any) -> Any:
     if isinstance(items, Selection):
-        return np.any(items)
+        return as_bool(np.any(items))
     found: Any = False
     for flag in map(truth, items):
         if not is_traced(flag) and flag:
             return True
         found = flag if found is False else found | flag
-    return found
+    return as_bool(found)
 
 
 def _sum(items: Any, start: Any = 0) -> Any:
+    if isinstance(items, Range):
+        return items.total(start)
     if isinstance(items, FilteredList):
         found = np.sum(items, axis=0)
         return start + (Tracer(found.ctx, found.value, weak=True) if items.weak else found)
@@ -219,7 +213,7 @@ def _whole(function: np.ufunc) -> Callable[[Any], Any]:
 
 
 def _asks(x: Any) -> bool:
-    return is_traced(x) or isinstance(x, (Selection, Grid, Zipped)) or (
+    return is_traced(x) or isinstance(x, (Selection, Grid, Zipped, Range)) or (
         isinstance(x, (list, tuple)) and any(map(is_traced, x)))
 
 
@@ -245,6 +239,8 @@ _COLLECTIONS = (ValuesView, Set, deque)
 
 
 def _list(*items: Any) -> Any:
+    if items and isinstance(items[0], Range):
+        return filtered(items[0], None, lambda number: number, True)
     if items and isinstance(items[0], FilteredList):
         return items[0].given if isinstance(items[0], GrowingList) else items[0]
     if items and isinstance(items[0], Selection) and items[0].known is None:
@@ -253,7 +249,8 @@ def _list(*items: Any) -> Any:
 
 
 def _reversed(items: Any) -> Any:
-    return items[::-1] if isinstance(items, FilteredList) else reversed(items)
+    sized = isinstance(items, Tracer) and items.ndim and isinstance(items.shape[0], SymbolicDim)
+    return items[::-1] if sized or isinstance(items, (Selection, Range)) else reversed(items)
 
 
 def _map(function: Any, *items: Any) -> Any:
@@ -286,8 +283,8 @@ def of_lists(ufunc: Callable[..., Any]) -> Callable[..., Any]:
 
 _MEANINGS: dict[Any, Callable[..., Any]] = {
     type: shown_class,
-    range: _range, max: extreme("max", _asks), min: extreme("min", _asks), int: _int,
-    float: _float, bool: truth, len: _len, round: _round, all: _all, any: _any,
+    range: Range.of, max: extreme("max", _asks), min: extreme("min", _asks), int: _int,
+    float: _float, bool: _bool, len: _len, round: _round, all: _all, any: _any,
     sum: _sum, sorted: ordered(_asks), complex: _complex, zip: zipped, enumerate: enumerated,
     math.floor: _whole(np.floor), math.ceil: _whole(np.ceil), math.trunc: _int,
     math.log: _real(_log), math.fabs: _real(np.abs), math.pow: _real(np.power),

@@ -223,10 +223,9 @@ class _Merge:
                   at: int) -> list[Any]:
         """The leaves of the other way in the order of the first: dicts may come in another one."""
         try:
-            order = tree.matched(one, rebuilt(two, range(len(parts))))
+            return tree.fitted(one, parts, two)
         except Error:
             raise differ(name, *(after[at] for after in self.after)) from None
-        return [parts[place] for place in order]
 
     def _placeholders(self, found: list[Any]) -> list[Any]:
         """Zeros for a value that one way has not and nobody asks for there."""
@@ -339,9 +338,7 @@ def differ(name: str, a: Any, b: Any) -> Error:
 
 def _fix(a: Any, b: Any) -> str:
     if a is None or b is None:
-        other = b if a is None else a
-        return ("let an array stand for none, such as np.full(shape, np.nan)" if getattr(
-            other, "ndim", 0) else "let a number stand for none, such as -1 or np.nan")
+        return _in_place_of_none(b if a is None else a)
     if isinstance(a, str) and isinstance(b, str):
         names = [text.upper().replace(" ", "_").replace("-", "_") for text in (a, b)]
         names = names if all(map(str.isidentifier, names)) else ["ONE", "OTHER"]
@@ -354,6 +351,18 @@ def _fix(a: Any, b: Any) -> str:
     if isinstance(a, Selection) or isinstance(b, Selection):
         return "choose the mask on both ways, and the elements, x[mask], after them"
     return "give it arrays of one shape on both ways, or make the condition static"
+
+
+def _in_place_of_none(other: Any) -> str:
+    if isinstance(other, str):
+        return "let numbers stand for the text and for none, such as 1 and 0"
+    if isinstance(other, Selection):
+        return "let no elements stand for none: x[np.zeros(len(x), bool)]"
+    if tree.is_nest(other):
+        return (f"let a {type(other).__name__} of the same form stand for none, with np.nan or -1 "
+                "in it")
+    return ("let an array stand for none, such as np.full(shape, np.nan)" if getattr(
+        other, "ndim", 0) else "let a number stand for none, such as -1 or np.nan")
 
 
 def shown(x: Any) -> str:

@@ -28,6 +28,7 @@ from ..context.scope import Recording
 from ..source import user_loc
 from .drawn import refused_draw
 from .methods import ArrayMethods
+from .python_numbers import attribute
 from .shown import Length, shown_class
 from .texts import place
 from .unknown import Unknown
@@ -84,7 +85,9 @@ class Tracer(Unknown, ArrayMethods):
     @property
     def real(self) -> Any:
         """The real part, which can be written to; a real array itself."""
-        return np.real(self) if self.dtype.kind == "c" else self
+        if self.dtype.kind == "b" and self.weak:
+            return self._python(self.astype(np.int64))  # what Python's truths are as numbers
+        return self._python(np.real(self)) if self.dtype.kind == "c" else self
 
     @real.setter
     def real(self, value: Any) -> None:
@@ -93,7 +96,8 @@ class Tracer(Unknown, ArrayMethods):
     @property
     def imag(self) -> Any:
         """The imaginary part, which can be written to; zeros of a real array."""
-        return np.imag(self)
+        whole = self.weak and self.dtype.kind == "b"
+        return self._python(np.imag(self.real if whole else self))
 
     @imag.setter
     def imag(self, value: Any) -> None:
@@ -101,9 +105,13 @@ class Tracer(Unknown, ArrayMethods):
 
     def conj(self) -> Any:
         """The elements with the opposite imaginary parts; real ones are this array itself."""
-        return self if self.dtype.kind in "biuf" else np.conjugate(self)
+        return self.real if self.dtype.kind in "biuf" else self._python(np.conjugate(self))
 
     conjugate = conj
+
+    def _python(self, part: Any) -> Any:
+        """What is of a number of Python's, as one."""
+        return Tracer(part.ctx, part.value, weak=True) if self.weak else part
 
     def __repr__(self) -> str:
         return place(self, repr) or f"Tracer<{self.type} {self._value.name!r}>"
@@ -286,6 +294,9 @@ class Tracer(Unknown, ArrayMethods):
         self[...] = np.resize(value, self.shape)
 
     def __getattr__(self, name: str) -> Any:
+        if self.is_scalar and not name.startswith("_") and not hasattr(np.ndarray, name) and (
+                hasattr(shown_class(self), name)):
+            return attribute(self, name)
         if hasattr(np.ndarray, name) and not name.startswith("__"):
             return self._ctx.api.method(self, name, error(
                 "W113", f"the array method .{name} is not supported", locs=user_loc(),

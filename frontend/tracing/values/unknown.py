@@ -66,7 +66,8 @@ class Unknown(TracedArray):
 
     def no_key(self) -> Error:
         return self._no_number("its place in a dict or a set", self._or_static(
-            "use np.isin(x, items), np.unique(x, return_counts=True), or an array as a table"))
+            "use an array as a table (seen = np.zeros(n, bool); seen[x] = True), np.isin(x, items) "
+            "or np.unique(x, return_counts=True)"))
 
     def __int__(self) -> int:
         raise self._no_number("its int value", self._or_static("convert with x.astype(np.int64)"))
