@@ -16,6 +16,7 @@ from ..tracing.arrays.buffer import own
 from ..tracing.values.tracer import Tracer
 from .calls import lists
 from .calls.builtins import BUILTINS, converting, of_lists
+from .calls.foreign import is_foreign, looking
 from .calls.functions import called_as, converted, is_function
 from .calls.heaps import heapify, heappop, heappush, least
 from .calls.items import item, item_of_row, places
@@ -47,8 +48,10 @@ def called(function: Any) -> Any:
         scalar = isinstance(function, type) and issubclass(function, np.generic)
         if scalar:
             return converting(function)
-        return BUILTINS.get(function) or lists.method(function) or _making(function)
-    return called_as(function, sys.modules[__name__])
+        found = BUILTINS.get(function) or lists.method(function) or _making(function)
+    else:
+        found = called_as(function, sys.modules[__name__])
+    return looking(function) if found is function and is_foreign(function) else found
 
 
 def _making(function: Any) -> Any:

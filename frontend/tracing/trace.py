@@ -13,7 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import CodeType
+from functools import partial
+from types import CodeType, FunctionType
 from typing import Any, ClassVar, Protocol
 from weakref import WeakKeyDictionary
 
@@ -38,6 +39,7 @@ from .context.active import current
 from .context.captures import Capture
 from .context.collector import paused_collector
 from .context.recorder import Rewritten, TraceContext
+from .foreign import refused_call
 from .guards.draws import Draws
 from .guards.lost import check_kept, check_leaks, check_unchanged, check_used_up
 from .guards.rebound import Binding, bindings
@@ -158,7 +160,7 @@ def trace_function(
             out_tree, out_kinds = _record(ctx, function, in_tree, inputs, signature)
         ctx.finish()
     except (TypeError, ValueError, AttributeError) as problem:
-        hidden = _hidden(ctx, problem)
+        hidden = _hidden(ctx, problem) or refused_call(problem)
         for found in (problem, hidden):
             if isinstance(found, Error):
                 found.asked = _named(found.asked, entries)
@@ -271,7 +273,9 @@ def _found(chosen: Any) -> Any:
 
 def _is_said(leaf: Any) -> bool:
     """True for what is returned beside arrays, and known while a function is traced. A function
-    that holds traced values is none."""
+    that holds traced values is none, nor is an object that may."""
+    if tree.holds(leaf) and not isinstance(leaf, (FunctionType, partial)):
+        return False
     cells = getattr(leaf, "__closure__", None) or ()
     return tree.constant(leaf) != "" and not any(map(_holds_traced, cells))
 

@@ -483,7 +483,7 @@ def test_none_beside_a_result_that_no_zeros_stand_for_and_the_fix() -> None:
             return {"a": x, "b": 1}
         return {"a": np.full(2, np.nan), "b": -1}
 
-    with pytest.raises(weft.Error, match="W102.*a dict of 2 on one way and None") as caught:
+    with pytest.raises(weft.Error, match=r"W102.*a dict of 2 on one way and None") as caught:
         weft.compile(maybe)(np.ones(2))
     assert "let a dict of the same form stand for none" in caught.value.hint
     found = weft.compile(fixed)(-np.ones(2))

@@ -27,7 +27,7 @@ from ...tracing.values.tracer import SymbolicDim, Tracer
 from ..regions.comparisons import as_bool
 from ..regions.filtered import Filtered, filtered
 from ..regions.iterables import MultiIndex, Zipped, enumerated, placed, places, zipped
-from ..regions.ranges import Range, python_int
+from ..regions.ranges import Range, python_int, raise_unless
 from ..regions.state import context_of, is_traced, truth
 from .ordering import extreme, of_filtered, ordered
 
@@ -259,12 +259,20 @@ def _map(function: Any, *items: Any) -> Any:
                *items)
 
 
+def _filter(function: Any, items: Any) -> Any:
+    """As a generator expression with a condition, which may be a traced one."""
+    test = BUILTINS.get(function, function) if function is not None else truth
+    return Filtered(items, test, lambda item: item, True)
+
+
 def _next(items: Any, *default: Any) -> Any:
     """The first item that a condition chooses."""
     if not isinstance(items, (list, FilteredList)):
         return next(items, *default)
     if isinstance(items, list):
         return next(iter(items), *default)
+    if not default:
+        raise_unless(items.shape[0] > 0, StopIteration())
     return of_filtered(items, lambda chosen: chosen[0], *default)
 
 
@@ -308,4 +316,5 @@ BUILTINS: MappingProxyType[Any, Callable[..., Any]] = MappingProxyType({
     function: _listing(traced) if function in (any, all, sum, max, min, sorted) else (
         traced if function is np.ndindex else _on_traced(function, traced))
     for function, traced in _MEANINGS.items()} | {
-        list: _listing(_list), reversed: _reversed, next: _listing(_next), map: _map})
+        list: _listing(_list), reversed: _reversed, next: _listing(_next), map: _map,
+        filter: _filter})

@@ -52,6 +52,15 @@ class Filtered:
                 self.element(item) for item in self.items if self.test(item))
         return next(self._rest)
 
+    @property
+    def is_fresh(self) -> bool:
+        """Whether nobody has asked for an item."""
+        return self._rest is None
+
+    def use_up(self, partly: bool) -> None:
+        """A loop takes all items; ``partly``, as many as it has rounds."""
+        self._rest = _unknown_rest() if partly else iter(())
+
     def listed(self) -> Any:
         """The items as a list; itself where they may have no end, or are asked for already."""
         if self.test is None and not _is_uncertain(self.items):
@@ -59,7 +68,14 @@ class Filtered:
         if self._rest is not None or not (length_of(rows_of(self.items)) is not None or isinstance(
                 self.items, Sized)):
             return self
+        self.use_up(partly=False)
         return filtered(self.items, self.test, self.element, self.sure)
+
+
+def _unknown_rest() -> Iterator[Any]:
+    raise error("W201", "how many items a loop has left in a generator is not known before the "
+                        "function runs", locs=user_loc(), hint="make a list of them before it")
+    yield  # it is an iterator, and refuses when it is asked
 
 
 def filtered(items: Any, test: Test | None, element: Callable[[Any], Any], sure: bool) -> Any:

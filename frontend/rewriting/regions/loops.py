@@ -25,6 +25,7 @@ from .adopting import Adopted
 from .branches import if_
 from .counting import Rounds
 from .expressions import both
+from .filtered import Filtered
 from .iterables import Zipped, most_of
 from .ranges import Range
 from .rounds import Loop, OtherCarryError
@@ -59,6 +60,15 @@ def for_(
 ) -> None:
     """``for item in items: body(item)`` as long as ``go_on()``, which is asked if ``asks``.
     ``roots`` is what a body calls that only computes."""
+    if isinstance(items, Filtered) and items.is_fresh and items.test is not None:
+        test, element = items.test, items.element
+
+        def chosen(item: Any) -> None:
+            if_(test(item), lambda: body(element(item)), lambda: None, get, put, names)
+
+        items.use_up(partly=asks)
+        for_(items.items, asks, None, chosen, go_on, get, put, names)
+        return
     if isinstance(items, TracedBuffer):
         items = items.traced()
     if isinstance(items, Grid):

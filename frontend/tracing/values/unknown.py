@@ -25,7 +25,7 @@ class Unknown(TracedArray):
     def _no_number(self, what: str, hint: str = "") -> Error:
         if not self._ctx.alive:
             return self._leaked()
-        problem = refused_draw()
+        problem = refused_draw(made_here=bool(self.ndim))
         if problem is None:
             name, locs = scipy_call() or ("", user_loc())
             by_host = ("have the host run that: weft.host_call(function, 'f64[n]', x), where "
