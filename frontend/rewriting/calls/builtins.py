@@ -225,11 +225,11 @@ def _on_traced(function: Callable[..., Any], traced: Callable[..., Any]) -> Call
     return call
 
 
-def _listing(function: Callable[..., Any]) -> Callable[..., Any]:
+def _listing(function: Callable[..., Any], partly: bool = False) -> Callable[..., Any]:
     """A function of items, which may be a generator expression with traced conditions, or in
     anything that has as many however often it is asked."""
     def call(*args: Any, **options: Any) -> Any:
-        return function(*(x.listed() if isinstance(x, Filtered) else
+        return function(*(x.listed(partly) if isinstance(x, Filtered) else
                           [*x] if isinstance(x, _COLLECTIONS) else x for x in args), **options)
 
     return call
@@ -267,6 +267,7 @@ def _filter(function: Any, items: Any) -> Any:
 
 def _next(items: Any, *default: Any) -> Any:
     """The first item that a condition chooses."""
+    items = items.listed(partly=True) if isinstance(items, Filtered) else items
     if not isinstance(items, (list, FilteredList)):
         return next(items, *default)
     if isinstance(items, list):
@@ -313,8 +314,9 @@ _MEANINGS: dict[Any, Callable[..., Any]] = {
         "atanh": np.arctanh}.items()},
 }
 BUILTINS: MappingProxyType[Any, Callable[..., Any]] = MappingProxyType({
-    function: _listing(traced) if function in (any, all, sum, max, min, sorted) else (
+    function: _listing(traced, function in (any, all)) if (
+        function in (any, all, sum, max, min, sorted)) else (
         traced if function is np.ndindex else _on_traced(function, traced))
     for function, traced in _MEANINGS.items()} | {
-        list: _listing(_list), reversed: _reversed, next: _listing(_next), map: _map,
+        list: _listing(_list), reversed: _reversed, next: _next, map: _map,
         filter: _filter})

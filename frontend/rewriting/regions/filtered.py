@@ -61,20 +61,21 @@ class Filtered:
         """A loop takes all items; ``partly``, as many as it has rounds."""
         self._rest = _unknown_rest() if partly else iter(())
 
-    def listed(self) -> Any:
-        """The items as a list; itself where they may have no end, or are asked for already."""
+    def listed(self, partly: bool = False) -> Any:
+        """The items as a list, of which perhaps only some are taken; itself where they may have no
+        end, or are asked for already."""
         if self.test is None and not _is_uncertain(self.items):
             return self
         if self._rest is not None or not (length_of(rows_of(self.items)) is not None or isinstance(
                 self.items, Sized)):
             return self
-        self.use_up(partly=False)
+        self.use_up(partly)
         return filtered(self.items, self.test, self.element, self.sure)
 
 
 def _unknown_rest() -> Iterator[Any]:
-    raise error("W201", "how many items a loop has left in a generator is not known before the "
-                        "function runs", locs=user_loc(), hint="make a list of them before it")
+    raise error("W201", "how many items are left in a generator is not known before the function "
+                        "runs", locs=user_loc(), hint="make a list of them before it")
     yield  # it is an iterator, and refuses when it is asked
 
 
