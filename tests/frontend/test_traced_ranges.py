@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import weft
 
 BOUNDS = ([5, 2, 1], [0, 3, 1], [-1, -3, 2], [12, 0, 3], [3, 3, 1], [7, -9, 2])
