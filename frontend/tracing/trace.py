@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from types import CodeType, FunctionType
+from types import CodeType, CoroutineType, FunctionType, GeneratorType
 from typing import Any, ClassVar, Protocol
 from weakref import WeakKeyDictionary
 
@@ -287,6 +287,16 @@ def _holds_traced(cell: Any) -> bool:
         return False
 
 
+def _instead_of(result: Any) -> str:
+    """What to return in the place of a result that is no array."""
+    if isinstance(result, GeneratorType):
+        return "return a list of the items, in a function that does not yield"
+    if isinstance(result, CoroutineType):
+        result.close()  # nobody is to await it
+        return "write a plain function, def, of what computes, and call that from the async one"
+    return "return arrays, numbers and nests of them"
+
+
 def _results(
     ctx: TraceContext, function: Callable[..., Any], result: Any,
     chosen: Callable[[Any], Any] = lambda selection: selection, checked: bool = False,
@@ -321,7 +331,7 @@ def _results(
         if not (isinstance(leaf, (Tracer, Variable, np.ndarray)) or is_number(leaf)):
             raise error("W112", f"the function returns {type(leaf).__name__}"
                                 f"{f' at {path}' if path else ''}, which is no array",
-                        locs=definition(function), hint="return arrays, numbers and nests of them")
+                        locs=definition(function), hint=_instead_of(leaf))
         tracer = ctx.apply(to_tracer, (leaf,))
         values.append(ctx.value_of(tracer))
         kinds.append("number" if tracer.weak else "array")

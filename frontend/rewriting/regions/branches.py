@@ -345,6 +345,8 @@ def _fix(a: Any, b: Any) -> str:
         return f"let numbers stand for them: {', '.join(names)} = 0, 1"
     if callable(a) and callable(b):
         return "call each of them on its own way"
+    if isinstance(a, dict) and isinstance(b, dict) and a.keys() != b.keys():
+        return "give it all keys on both ways, with np.nan or -1 for what is not there"
     if isinstance(a, (list, dict)) and isinstance(b, (list, dict)):
         return ("make an array of all items before it, out = np.zeros(n), set out[i] where there "
                 "is one, and count them")
