@@ -15,7 +15,13 @@ import functools
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from enum import Enum
-from types import BuiltinFunctionType, EllipsisType, FunctionType, MappingProxyType
+from types import (
+    BuiltinFunctionType,
+    EllipsisType,
+    FunctionType,
+    MappingProxyType,
+    MethodType,
+)
 from typing import Any
 
 import numpy as np
@@ -34,11 +40,12 @@ from ..runtime.tree import (
     unflatten,
 )
 from .exact import UnhashableError, exact
+from .held import held
 from .tracing.source import user_loc
 
 __all__ = ["LEAF", "Static", "TreeDef", "are_numeric", "constant", "fitted", "fix", "flatten",
-           "flatten_again", "is_nest", "labels", "leaves", "level", "map", "matched", "paths",
-           "register", "split", "static_key", "statics", "structure", "unflatten"]
+           "flatten_again", "holds", "is_nest", "labels", "leaves", "level", "map", "matched",
+           "paths", "register", "split", "static_key", "statics", "structure", "unflatten"]
 
 _DICTS = frozenset({dict, OrderedDict, defaultdict})
 _PLAIN = frozenset({np.ndarray, float, int, bool, str, complex, np.float32, np.float64, np.int64})
@@ -47,8 +54,8 @@ _NUMERIC = _PLAIN - {str}
 _CONSTANTS = MappingProxyType({
     str: "a text", bytes: "a text", Enum: "a member of an enum", slice: "a slice",
     range: "a range", EllipsisType: "an ellipsis", np.dtype: "a dtype", frozenset: "a set",
-    **dict.fromkeys((FunctionType, BuiltinFunctionType, np.ufunc, type, functools.partial),
-                    "a function or a class")})
+    **dict.fromkeys((FunctionType, BuiltinFunctionType, MethodType, np.ufunc, type,
+                     functools.partial), "a function or a class")})
 
 
 class Static(runtime.Static):
@@ -68,7 +75,7 @@ class Static(runtime.Static):
 def static_key(value: Any, what: str) -> Hashable:
     """The key by which a static value selects code. Raises DTypeError (W112) if it has none."""
     try:
-        return exact(value)
+        return held(value) if holds(value) else exact(value)
     except UnhashableError as problem:
         raise error("W112", f"{what} must be hashable, and objects of class {problem} are not",
                     locs=user_loc(), hint="use tuples instead of lists and dicts, and pass arrays "
@@ -116,11 +123,17 @@ def are_numeric(leaves: Iterable[Any]) -> bool:
     return _NUMERIC.issuperset(builtins.map(type, leaves))
 
 
+def holds(value: Any) -> bool:
+    """Whether a value can be called, and may hold something that changes."""
+    return callable(value) and not isinstance(value, (type, BuiltinFunctionType, np.ufunc))
+
+
 def constant(leaf: Any) -> str:
     """What a leaf is that no array can stand for: a text, a function, ...; nothing for others."""
     if type(leaf) in _NUMERIC:
         return ""
-    return next((word for kind, word in _CONSTANTS.items() if isinstance(leaf, kind)), "")
+    found = next((word for kind, word in _CONSTANTS.items() if isinstance(leaf, kind)), "")
+    return found or ("an object that can be called" if callable(leaf) else "")
 
 
 def fix(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -19,6 +19,7 @@ from ...runtime.program import Program, Source
 from ...runtime.state import Writer
 from .. import tree
 from ..exact import immutable
+from ..held import is_plain
 from ..tracing.guards.draws import Draws
 from ..tracing.guards.rebound import bindings
 from ..tracing.signature import is_default
@@ -67,7 +68,7 @@ class Specialisation:
         plain_out = out.kind is None or (out.kind is tuple and len(out.children) > 0 and all(
             child.kind is None for child in out.children))
         places = [at for at, child in enumerate(arguments.children) if child.kind is None]
-        fixed = [(at, child.meta) for at, child in enumerate(arguments.children)
+        fixed = [(at, child.meta, _key_of(child)) for at, child in enumerate(arguments.children)
                  if child.kind is type(None)
                  or (child.kind is tree.Static and (
                      is_default(child) or immutable(child.meta) or tree.constant(child.meta)))]
@@ -105,6 +106,14 @@ def with_arrays(function: Any, kept: Specialisation, arrays: Arrays) -> Speciali
     return replace(kept, program=holding(kept.program, own, kept.stages.options),
                    traced=kept.traced.closing_over(
                        own, bindings(function, Draws(function).functions)))
+
+
+def _key_of(static: tree.TreeDef) -> Hashable:
+    """The key of what may hold something else at the next call; None for what is always the same
+    as itself."""
+    value = static.meta
+    return static.key if tree.holds(value) and not (
+        is_default(static) or is_plain(value)) else None
 
 
 def _attempt_of(traced: Traced, program: Program) -> Callable[..., Any]:

@@ -5,9 +5,10 @@ Each gives the result, or NotImplemented, with nothing done, for arguments that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+from ..held import held
 from ..tracing.guards.rebound import Binding, rebound
 from ..tracing.trace import CONVERSIONS
 
@@ -57,16 +58,18 @@ def numbers(kinds: Sequence[str], way: Callable[..., Any], *, single: bool) -> C
 
 
 def without(
-    fixed: Sequence[tuple[int, Any]], places: Sequence[int], way: Callable[..., Any]
+    fixed: Sequence[tuple[int, Any, Hashable]], places: Sequence[int], way: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """A way for calls with these very objects among the arguments, which are not passed on."""
+    """A way for calls with these very objects among the arguments, which are not passed on; with a
+    key, for functions and objects that hold the same."""
     count = len(fixed) + len(places)
 
     def chosen(*args: Any) -> Any:
         if len(args) != count:
             return NotImplemented
-        for at, value in fixed:
-            if args[at] is not value:
+        for at, value, key in fixed:
+            if args[at] is not value if key is None else (
+                    type(args[at]) is not type(value) or held(args[at]) != key):
                 return NotImplemented
         return way(*[args[at] for at in places])
 

@@ -159,10 +159,10 @@ class NumpyApi:
     ) -> Any:
         row, name = ROWS.get(function), full_name(function)
         if row is None or row.body is None:
-            raise refused_draw() or error("W113", f"{name} is not supported yet in traced code",
-                        hint=f"use {row.instead}" if row else
-                             "write it with other functions, or call it outside of the traced "
-                             "function")
+            raise refused_draw(made_here=True) or error(
+                "W113", f"{name} is not supported yet in traced code",
+                hint=f"use {row.instead}" if row else
+                     "write it with other functions, or call it outside of the traced function")
         body = row.body
         positional, named = bound(name, function, body, args, options)
         # What hands its options on to a function of the user's has no out= of its own.

@@ -11,31 +11,31 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import error
 from .. import tree
 from ..tracing.arrays.buffer import own
 from ..tracing.late import LateText
-from ..tracing.source import user_loc
 from ..tracing.values.tracer import Tracer
 from .calls import lists
 from .calls.builtins import BUILTINS, converting, of_lists
+from .calls.foreign import is_foreign, looking
 from .calls.functions import called_as, converted, is_function
 from .calls.heaps import heapify, heappop, heappush, least
 from .calls.items import item, item_of_row, places
 from .calls.texts import formatted, joined, meaning, percent
 from .regions.branches import choose, if_
+from .regions.comparisons import compared
 from .regions.expressions import both, chained, either, negated
 from .regions.filtered import Filtered, filtered
 from .regions.growing import Own, extended, growing, let_go, popleft, queue
 from .regions.loops import for_, while_
 from .regions.raising import caught, raised
-from .regions.state import UNBOUND, Part, context_of, is_traced, truth, values
+from .regions.state import UNBOUND, context_of, is_traced, truth, values
 from .regions.telling import told
 from .source.matching import has_keys, is_one, is_row, middle, part, without
 
 __all__ = ["UNBOUND", "Filtered", "Own", "both", "called", "caught", "chained", "check", "choose",
-           "either", "extended", "filtered", "for_", "formatted", "given", "growing", "has_keys",
-           "heapify", "heappop", "heappush", "if_", "is_one", "is_row", "item", "item_of_row",
+           "compared", "either", "extended", "filtered", "for_", "formatted", "given", "growing",
+           "has_keys", "heapify", "heappop", "heappush", "if_", "is_one", "is_row", "item", "item_of_row",
            "joined", "least", "let_go", "middle", "negated", "part", "percent", "places",
            "popleft", "queue", "raised", "result", "sliced", "truth", "values", "while_",
            "without"]
@@ -53,8 +53,10 @@ def called(function: Any) -> Any:
         scalar = isinstance(function, type) and issubclass(function, np.generic)
         if scalar:
             return converting(function)
-        return BUILTINS.get(function) or lists.method(function) or _making(function)
-    return called_as(function, sys.modules[__name__])
+        found = BUILTINS.get(function) or lists.method(function) or _making(function)
+    else:
+        found = called_as(function, sys.modules[__name__])
+    return looking(function) if found is function and is_foreign(function) else found
 
 
 def _making(function: Any) -> Any:
@@ -93,16 +95,8 @@ def check(test: Any, message: Any) -> None:
         raise AssertionError(*([] if message is None else [message()]))
 
 
-def result(returned: Any, value: Part) -> Any:
-    """The result of a function with a ``return`` in the middle, which waits no more; it may end
-    without one."""
-    if is_traced(returned):
-        raise error("W201", "the function returns a value on one way and None on another, which is "
-                            "chosen when it runs", locs=user_loc(),
-                    hint="end it with a return of the same kind of value")
-    if not returned:
-        return None
-    found = value()
+def result(found: Any) -> Any:
+    """The result of a function with a ``return`` in the middle, which waits no more."""
     for leaf in tree.leaves(found):
         if isinstance(leaf, Tracer):
             leaf.waiting = False

@@ -350,5 +350,6 @@ def leaf_type(leaf: Any, name: str) -> tuple[str, TensorType]:
         return "array", leaf.type(name)
     shown = f"{leaf!r}" if isinstance(leaf, int) else type(leaf).__name__
     raise error("W112", f"argument {name}: {shown} cannot be traced", locs=user_loc(),
-                hint="pass NumPy arrays, numbers or nests of them; register a class of your own "
+                hint="pass frozenset(items), which is static" if isinstance(leaf, set) else
+                     "pass NumPy arrays, numbers or nests of them; register a class of your own "
                      "with weft.tree.register, or name the argument in static_argnames")

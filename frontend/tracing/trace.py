@@ -14,8 +14,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from functools import partial
 from operator import methodcaller
-from types import CodeType, MappingProxyType
+from types import CodeType, CoroutineType, FunctionType, GeneratorType, MappingProxyType
 from typing import Any, ClassVar, Protocol
 from weakref import WeakKeyDictionary
 
@@ -41,6 +42,7 @@ from .context.captures import Capture
 from .context.collector import paused_collector
 from .context.recorder import Rewritten, TraceContext
 from .failing import Failure, failure_of, kept
+from .foreign import refused_call
 from .guards.draws import Draws
 from .guards.float_errors import warn_unheard
 from .guards.lost import check_kept, check_leaks, check_unchanged, check_used_up
@@ -178,7 +180,7 @@ def trace_function(
             out_tree, out_kinds = _record(ctx, function, in_tree, inputs, signature)
         ctx.finish()
     except (TypeError, ValueError, AttributeError) as problem:
-        hidden = _hidden(ctx, problem)
+        hidden = _hidden(ctx, problem) or refused_call(problem)
         for found in (problem, hidden):
             if isinstance(found, Error):
                 found.asked = _named(found.asked, entries)
@@ -298,7 +300,9 @@ def _found(chosen: Any) -> Any:
 
 def _is_said(leaf: Any) -> bool:
     """True for what is returned beside arrays, and known while a function is traced. A function
-    that holds traced values is none."""
+    that holds traced values is none, nor is an object that may."""
+    if tree.holds(leaf) and not isinstance(leaf, (FunctionType, partial)):
+        return False
     cells = getattr(leaf, "__closure__", None) or ()
     return tree.constant(leaf) != "" and not any(map(_holds_traced, cells))
 
@@ -308,6 +312,16 @@ def _holds_traced(cell: Any) -> bool:
         return isinstance(cell.cell_contents, Tracer)
     except ValueError:  # its name is not bound
         return False
+
+
+def _instead_of(result: Any) -> str:
+    """What to return in the place of a result that is no array."""
+    if isinstance(result, GeneratorType):
+        return "return a list of the items, in a function that does not yield"
+    if isinstance(result, CoroutineType):
+        result.close()  # nobody is to await it
+        return "write a plain function, def, of what computes, and call that from the async one"
+    return "return arrays, numbers and nests of them"
 
 
 def _results(
@@ -344,7 +358,7 @@ def _results(
         if not (isinstance(leaf, (Tracer, Variable, np.ndarray)) or is_number(leaf)):
             raise error("W112", f"the function returns {type(leaf).__name__}"
                                 f"{f' at {path}' if path else ''}, which is no array",
-                        locs=definition(function), hint="return arrays, numbers and nests of them")
+                        locs=definition(function), hint=_instead_of(leaf))
         tracer = ctx.apply(to_tracer, (leaf,))
         values.append(ctx.value_of(tracer))
         whole = not tracer.ndim and not tracer.is_scalar  # as NumPy has np.asarray(3.0)

@@ -7,7 +7,7 @@ takes the dtype that the first round gives it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...ir.diagnose import Error, error
@@ -17,6 +17,7 @@ from ...ir.indices.index import Dim, symbol, symbols_of
 from ...ir.ops.control.region import ENDLESS
 from ...ir.ops.table import OPS
 from .. import tree
+from ..tracing.arrays.selection import computed_alike
 from ..tracing.context.active import current
 from ..tracing.context.distance import tell_end
 from ..tracing.context.recorder import TraceContext
@@ -40,6 +41,7 @@ from .regions import (
     variable_at,
     with_closure,
 )
+from .twins import Twins, as_one, twins
 
 
 def _index_name(ctx: TraceContext) -> str:
@@ -69,6 +71,12 @@ class _Carry:
     function: Callable[..., Any]
     slots: tuple[Slot, ...]
     structure: tree.TreeDef
+    same: Twins = field(default_factory=dict)  # masks that are one when a round begins
+
+    def begun(self, nest: Any) -> Any:
+        """A carry as a round begins with it."""
+        return tree.unflatten(self.structure, as_one(
+            tree.matched(self.structure, nest), self.same)) if self.same else nest
 
     def fitted(self, nest: Any) -> list[Tracer]:
         """The leaves of a carry after a round, in the types that they had before it."""
@@ -81,8 +89,14 @@ class _Carry:
                                 f"{found!r}", locs=definition(self.function),
                         hint="return a carry of the nest of the first one") from None
         paths = tree.paths(self.structure)
-        return [self._fit(at, leaf, path) for at, (leaf, path) in enumerate(
+        made = [self._fit(at, leaf, path) for at, (leaf, path) in enumerate(
             zip(leaves, paths, strict=True))]
+        values = [*map(current().value_of, made)]
+        parted = [at for at, first in self.same.items()
+                  if not computed_alike(values[at], values[first])]
+        if parted:
+            raise PartedError(parted)
+        return made
 
     def _fit(self, at: int, leaf: Any, path: str) -> Tracer:
         ctx, slot = current(), self.slots[at]
@@ -122,14 +136,26 @@ class _Carry:
                      types=[slot.type, tracer.type], hint=hint)
 
 
+class PartedError(Exception):
+    """Masks that are one before a loop are not after a round: their numbers."""
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        super().__init__(numbers)
+        self.numbers = numbers
+
+
 def _until_stable(
     ctx: TraceContext, carry: _Carry, leaves: list[Tracer],
     trace: Callable[[_Carry], Region],
 ) -> tuple[_Carry, list[Tracer], Region]:
     """Trace a body; again with other first values where Python numbers among them promote."""
+    apart: set[int] = set()
     while True:
+        carry = replace(carry, same=twins([*map(ctx.value_of, leaves)], apart=apart))
         try:
             return carry, leaves, trace(carry)
+        except PartedError as found:
+            apart.update(found.numbers)
         except PromotedError as found:
             slots, at = list(carry.slots), found.at
             made: Tracer = ctx.apply(cast, (leaves[at], found.dtype))
@@ -154,7 +180,7 @@ def scanned(
 
     def trace(carry: _Carry) -> Region:
         def body(state: Any, x: Any) -> Any:
-            out = f(state, x, _index(name) if what in ("fori_loop", "for") else None)
+            out = f(carry.begun(state), x, _index(name) if what in ("fori_loop", "for") else None)
             if not (isinstance(out, tuple) and len(out) == 2):
                 raise error("W102", f"{what}: the body returns {type(out).__name__}, not (carry, "
                                     "y)", locs=definition(function),
@@ -177,7 +203,7 @@ def scanned(
         return results_of(ctx, node, weak + [False] * (len(node.results) - len(weak)))
 
     made = recorded(ctx, record, [region], what)
-    return (tree.unflatten(structure, made[:len(leaves)]),
+    return (carry.begun(tree.unflatten(structure, made[:len(leaves)])),
             tree.unflatten(region.out_tree.children[1], made[len(leaves):]))
 
 
@@ -219,11 +245,11 @@ def rounds(
         return _index(name) if what in ("fori_loop", "for") else None
 
     def trace(carry: _Carry) -> Region:
-        return trace_region(lambda state: carry.fitted(body(state, index())), carry.slots, args,
-                            name_of_body(function, "body"))
+        return trace_region(lambda state: carry.fitted(body(carry.begun(state), index())),
+                            carry.slots, args, name_of_body(function, "body"))
 
     def tested(state: Any) -> Tracer:
-        found = cond(state, index())
+        found = cond(carry.begun(state), index())
         made: Tracer = current().apply(condition_of, (found, what))
         return made
 
@@ -243,7 +269,7 @@ def rounds(
             "body": region.graph})
         return results_of(ctx, node, [slot.weak for slot in carry.slots])
 
-    return tree.unflatten(structure, recorded(ctx, record, [region], what))
+    return carry.begun(tree.unflatten(structure, recorded(ctx, record, [region], what)))
 
 
 def _tested_at_the_end(

@@ -28,6 +28,7 @@ from ..tracing.trace import Region
 from ..tracing.values.operation import Operation
 from ..tracing.values.rewrites import converted
 from ..tracing.values.tracer import SymbolicDim, Tracer
+from .twins import as_one, twins
 
 
 def branched(
@@ -46,8 +47,8 @@ def branched(
                                 {"then": regions[0].graph, "other": regions[1].graph})
         return results_of(ctx, node, weak)
 
-    return recorded(ctx, record, regions, "cond")
-
+    same = twins(*(region.graph.results for region in regions))
+    return as_one(recorded(ctx, record, regions, "cond"), same)
 
 
 @dataclass(frozen=True)

@@ -457,8 +457,37 @@ def test_a_function_that_may_end_without_a_result() -> None:
         if x > 0:
             return x
 
-    with pytest.raises(weft.Error, match="W201: the function returns a value on one way and None"):
-        weft.compile(positive)(1.0)
+    def first_above(v: Any) -> Any:  # noqa: RET503
+        for i in range(len(v)):
+            if v[i] > 2:
+                return i, v[i]
+
+    def used(x: Any) -> Any:
+        found = positive(x)
+        return 7.0 if found is None else found * 2
+
+    compiled = weft.compile(positive)
+    assert compiled(1.5) == 1.5 and compiled(-1.0) is None
+    assert weft.compile(first_above)(np.arange(9.0)) == (3, 3.0)
+    assert weft.compile(first_above)(np.zeros(9)) is None
+    assert weft.compile(used)(2.0) == 4.0 and weft.compile(used)(-2.0) == 7.0
+
+
+def test_none_beside_a_result_that_no_zeros_stand_for_and_the_fix() -> None:
+    def maybe(x: Any) -> Any:  # noqa: RET503
+        if x[0] > 0:
+            return {"a": x, "b": 1}
+
+    def fixed(x: Any) -> Any:
+        if x[0] > 0:
+            return {"a": x, "b": 1}
+        return {"a": np.full(2, np.nan), "b": -1}
+
+    with pytest.raises(weft.Error, match=r"W102.*a dict of 2 on one way and None") as caught:
+        weft.compile(maybe)(np.ones(2))
+    assert "let a dict of the same form stand for none" in caught.value.hint
+    found = weft.compile(fixed)(-np.ones(2))
+    assert np.isnan(found["a"]).all() and found["b"] == -1
 
 
 def test_a_test_that_draws_after_a_round_that_binds_a_plain_number() -> None:

@@ -175,3 +175,66 @@ def test_what_an_item_changes_is_noticed() -> None:
     with pytest.raises(weft.Error, match="W203"):
         weft.compile(lambda v: sum(noted(x) for x in v if x > 0))(LONG)
     assert not seen
+
+
+def doubled(v: Any) -> Any:
+    total = 0.0
+    for x in filter(lambda x: x > 0.5, v):
+        total = total * 2 + x
+        if total > 9:
+            break
+    return total
+
+
+def of_a_generator(v: Any) -> Any:
+    total = 1.0
+    for x in (v[i] * 2 for i in range(len(v)) if v[i] > 0 and total < 4):
+        total = total + x
+    return total
+
+
+def first_of_a_generator(v: Any) -> Any:
+    for x in (x * 2 for x in v if x > 1):
+        return x
+    return -1.0
+
+
+@pytest.mark.parametrize("function", [
+    doubled, of_a_generator, first_of_a_generator,
+    lambda v: sum(filter(lambda x: x > 0, v), 0.0), lambda v: list(filter(is_far, v)),
+    lambda v: max(filter(lambda x: x < 0, v)), lambda v: len(list(filter(None, v))),
+    lambda v: sorted(filter(lambda x: x > 0, v)), lambda v: any(filter(lambda x: x > 0, v)),
+    lambda v: sum(filter(np.isfinite, v)), lambda v: list(filter(bool, [0, 1, 2]))])
+@pytest.mark.parametrize("values", [LONG, SHORT, NONE])
+def test_filter_and_loops_over_generators(function: Callable[..., Any], values: Any) -> None:
+    np.testing.assert_allclose(weft.compile(function)(values), function(values), rtol=1e-13)
+
+
+def test_a_generator_is_used_up_once() -> None:
+    def twice(v: Any) -> Any:
+        items = (x for x in v if x > 0)
+        return sum(items, 0.0), sum(items, 0.0)
+
+    def loop_and_sum(v: Any) -> Any:
+        items, total = (x for x in v if x > 0), 0.0
+        for x in items:
+            total = total + x
+        for _ in items:
+            total = total + 100
+        return total
+
+    def rest(v: Any) -> Any:
+        items = (x for x in v if x > 0)
+        return next(items), sum(items)
+
+    for function in (twice, loop_and_sum):
+        np.testing.assert_allclose(weft.compile(function)(LONG), function(LONG), rtol=1e-13)
+    with pytest.raises(weft.Error, match="W201: how many items are left in a generator"):
+        weft.compile(rest)(LONG)
+
+
+def test_the_first_item_where_there_is_none() -> None:
+    first = weft.compile(lambda v: next(x for x in v if x > 1))
+    assert first(np.array([0.0, 2.0, 3.0])) == 2.0
+    with pytest.raises(StopIteration):
+        first(np.zeros(3))

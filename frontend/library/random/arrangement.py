@@ -14,7 +14,7 @@ from ...compile.decorator import compile as compile_function
 from ...compile.function import Function
 from ...tracing.arrays.variable import Variable
 from ...tracing.context.active import active, context_for
-from ...tracing.operand import axis_of, to_tracer
+from ...tracing.operand import axis_of, is_weak, to_tracer
 from ...tracing.source import user_loc
 from ...tracing.values.tracer import Tracer
 
@@ -262,8 +262,16 @@ def permuted(rng: Generator, x: Any, axis: int | None) -> Any:
 
 def shuffle(rng: Generator, x: Any, axis: int) -> None:
     if isinstance(x, list):
-        x[:] = [x[int(at)] for at in _order(rng, len(x))]
+        order = _order(rng, len(x))
+        x[:] = _in_order(x, order) if isinstance(order, Tracer) else [x[int(at)] for at in order]
     elif isinstance(x, Variable):
         x.assign(permutation(rng, x, axis))
     else:
         x[...] = permutation(rng, x, axis)
+
+
+def _in_order(items: list[Any], order: Tracer) -> list[Any]:
+    """Numbers, or arrays of one shape, in an order that a traced function draws."""
+    rows = to_tracer(items)[order]
+    weak = all(map(is_weak, items))
+    return [Tracer(row.ctx, row.value, weak=weak) for row in (rows[at] for at in range(len(items)))]

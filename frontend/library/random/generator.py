@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
+from ... import tree
 from ...tracing.context.active import context_for
 from ...tracing.context.distance import is_computed
-from ...tracing.operand import as_int, as_shape
+from ...tracing.foreign import asks
+from ...tracing.operand import as_int, as_shape, contains_tracer
 from ...tracing.source import user_loc
+from ...tracing.values.tracer import Tracer
 from . import arrangement
 from .distributions import DISTRIBUTIONS, F32, F64, sample, sample_now
 from .stream import Stream, counter_of, is_traced_function, word_at
@@ -28,6 +31,9 @@ class Generator:
     """
 
     def __init__(self, seed: Any = None) -> None:
+        if contains_tracer(seed):
+            raise asks("weft.random.default_rng", [leaf for leaf in tree.leaves(seed)
+                                                   if isinstance(leaf, Tracer)])
         try:
             key = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
         except (TypeError, ValueError):

@@ -21,6 +21,7 @@ from ....ir.indices.dims import differ
 from ....ir.indices.index import Dim, Expr
 from ....ir.letters import LETTERS
 from ....ir.types import as_dtype
+from ...tracing.arrays import views
 from ...tracing.context.active import current
 from ...tracing.operand import (
     array_dtype,
@@ -293,9 +294,27 @@ def _diagonals(x: Any, letters: str) -> tuple[Tracer, str]:
                             types=[x.type])
             dim = shape[i] if isinstance(shape[i], int) else shape[j]
             x = matched(x, tuple(dim if at in (i, j) else own for at, own in enumerate(shape)))
-            x = np.diagonal(x, 0, i, j)
+            x = _diagonal(x, i, j)
             letters = letters[:i] + letters[i + 1:j] + letters[j + 1:] + letter
     return x, letters
+
+
+def _diagonal(x: Tracer, i: int, j: int) -> Tracer:
+    """The diagonal of two axes of one size as the last axis: of one operand alone a view, which may
+    be written, unlike that of ``np.diagonal``."""
+    def found(base: Any) -> Tracer:
+        taken: Any = np.diagonal(base, 0, i, j)
+        return Tracer(current(), current().value_of(taken))
+
+    def put(base: Any, new: Any) -> Any:
+        place = np.arange(base.shape[i], like=base)
+        hit: Any = np.expand_dims(np.equal(place[:, None], place), tuple(
+            axis for axis in range(base.ndim) if axis not in (i, j)))
+        return np.where(hit, np.expand_dims(np.moveaxis(new, -1, i), j), base)
+
+    made = found(x)
+    views.link(made, views.Indexed(x, found, put))
+    return made
 
 
 def _cheapest(left: Sequence[tuple[Tracer, str]], out: str) -> tuple[int, int]:

@@ -27,27 +27,13 @@ from ...tracing.source import user_loc
 from ...tracing.values.pythons import as_python
 from ...tracing.values.shown import shown_class
 from ...tracing.values.tracer import SymbolicDim, Tracer
-from ..regions.filtered import Filtered
-from ..regions.iterables import MultiIndex, Range, Zipped, enumerated, placed, places, zipped
+from ..regions.comparisons import as_bool
+from ..regions.filtered import Filtered, filtered
+from ..regions.iterables import MultiIndex, Zipped, enumerated, placed, places, zipped
+from ..regions.ranges import Range, python_int, raise_unless
 from ..regions.state import context_of, is_traced, truth
 from .ordering import extreme, of_filtered, ordered
 from .texts import meaning
-
-
-def _range(*args: Any) -> Any:
-    if all(isinstance(x, (int, np.integer)) for x in args):
-        return range(*args)
-    start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
-    for bound in (start, stop, step):
-        if isinstance(bound, (Tracer,)) and (bound.ndim or bound.dtype.kind not in "iu"):
-            raise TypeError(f"a bound of range is {bound.type}, not an integer")
-    zero = "range() arg 3 must not be zero"
-    if isinstance(step, Tracer):
-        ctx = context_of(step)
-        ctx.apply(ctx.assertion, (step != 0, zero))
-    elif step == 0:
-        raise ValueError(zero)
-    return Range(start, stop, step)
 
 
 def _int(x: Any, *base: Any) -> Any:
@@ -122,6 +108,8 @@ def _type(x: Any) -> type:
 
 
 def _len(x: Any) -> Any:
+    if isinstance(x, Range):
+        return python_int(x.rounds)
     if isinstance(x, Grid) or (isinstance(x, Selection) and x.known is None):
         found = _int(x.shape[0])
         if isinstance(x, Selection) and x.mask.ndim == 1:
@@ -137,29 +125,35 @@ def _round(x: Any, digits: Any = None) -> Any:
     return _int(np.rint(x)) if digits is None else np.round(x, digits)
 
 
+def _bool(x: Any) -> Any:
+    return as_bool(truth(x))
+
+
 def _all(items: Any) -> Any:
     if isinstance(items, Selection):
-        return np.all(items)
+        return as_bool(np.all(items))
     found: Any = True
     for flag in map(truth, items):
         if not is_traced(flag) and not flag:
             return False
         found = flag if found is True else found & flag
-    return found
+    return as_bool(found)
 
 
 def _any(items: Any) -> Any:
     if isinstance(items, Selection):
-        return np.any(items)
+        return as_bool(np.any(items))
     found: Any = False
     for flag in map(truth, items):
         if not is_traced(flag) and flag:
             return True
         found = flag if found is False else found | flag
-    return found
+    return as_bool(found)
 
 
 def _sum(items: Any, start: Any = 0) -> Any:
+    if isinstance(items, Range):
+        return items.total(start)
     if isinstance(items, FilteredList):
         found = np.sum(items, axis=0)
         return start + (Tracer(found.ctx, found.value, weak=True) if items.weak else found)
@@ -237,7 +231,7 @@ def _whole(function: np.ufunc) -> Callable[[Any], Any]:
 
 
 def _asks(x: Any) -> bool:
-    return is_traced(x) or isinstance(x, (Selection, Grid, Zipped)) or (
+    return is_traced(x) or isinstance(x, (Selection, Grid, Zipped, Range)) or (
         isinstance(x, (list, tuple)) and any(map(is_traced, x)))
 
 
@@ -249,11 +243,11 @@ def _on_traced(function: Callable[..., Any], traced: Callable[..., Any]) -> Call
     return call
 
 
-def _listing(function: Callable[..., Any]) -> Callable[..., Any]:
+def _listing(function: Callable[..., Any], partly: bool = False) -> Callable[..., Any]:
     """A function of items, which may be a generator expression with traced conditions, or in
     anything that has as many however often it is asked."""
     def call(*args: Any, **options: Any) -> Any:
-        return function(*(x.listed() if isinstance(x, Filtered) else
+        return function(*(x.listed(partly) if isinstance(x, Filtered) else
                           [*x] if isinstance(x, _COLLECTIONS) else x for x in args), **options)
 
     return call
@@ -263,6 +257,8 @@ _COLLECTIONS = (ValuesView, Set, deque)
 
 
 def _list(*items: Any) -> Any:
+    if items and isinstance(items[0], Range):
+        return filtered(items[0], None, lambda number: number, True)
     if items and isinstance(items[0], FilteredList):
         return items[0].given if isinstance(items[0], GrowingList) else items[0]
     if items and isinstance(items[0], Selection) and items[0].known is None:
@@ -271,7 +267,8 @@ def _list(*items: Any) -> Any:
 
 
 def _reversed(items: Any) -> Any:
-    return items[::-1] if isinstance(items, FilteredList) else reversed(items)
+    sized = isinstance(items, Tracer) and items.ndim and isinstance(items.shape[0], SymbolicDim)
+    return items[::-1] if sized or isinstance(items, (Selection, Range)) else reversed(items)
 
 
 def _map(function: Any, *items: Any) -> Any:
@@ -281,12 +278,21 @@ def _map(function: Any, *items: Any) -> Any:
     return map(function, *items)
 
 
+def _filter(function: Any, items: Any) -> Any:
+    """As a generator expression with a condition, which may be a traced one."""
+    test = BUILTINS.get(function, function) if function is not None else truth
+    return Filtered(items, test, lambda item: item, True)
+
+
 def _next(items: Any, *default: Any) -> Any:
     """The first item that a condition chooses."""
+    items = items.listed(partly=True) if isinstance(items, Filtered) else items
     if not isinstance(items, (list, FilteredList)):
         return next(items, *default)
     if isinstance(items, list):
         return next(iter(items), *default)
+    if not default:
+        raise_unless(items.shape[0] > 0, StopIteration())
     return of_filtered(items, lambda chosen: chosen[0], *default)
 
 
@@ -306,8 +312,8 @@ def of_lists(ufunc: Callable[..., Any]) -> Callable[..., Any]:
 _MEANINGS: dict[Any, Callable[..., Any]] = {
     type: _type, isinstance: lambda x, kinds: isinstance(x, kinds) if type(x) is _type(x) else (
         issubclass(_type(x), kinds)),
-    range: _range, max: extreme("max", _asks), min: extreme("min", _asks), int: _int,
-    float: _float, bool: truth, len: _len, round: _round, all: _all, any: _any,
+    range: Range.of, max: extreme("max", _asks), min: extreme("min", _asks), int: _int,
+    float: _float, bool: _bool, len: _len, round: _round, all: _all, any: _any,
     sum: _sum, sorted: ordered(_asks), complex: _complex, zip: zipped, enumerate: enumerated,
     math.floor: _whole(np.floor), math.ceil: _whole(np.ceil), math.trunc: _int,
     math.log: _real(_log), math.fabs: _real(np.abs), math.pow: _real(np.power),
@@ -328,7 +334,9 @@ _MEANINGS: dict[Any, Callable[..., Any]] = {
         "atanh": np.arctanh}.items()},
 }
 BUILTINS: MappingProxyType[Any, Callable[..., Any]] = MappingProxyType({
-    function: _listing(traced) if function in (any, all, sum, max, min, sorted) else (
+    function: _listing(traced, function in (any, all)) if (
+        function in (any, all, sum, max, min, sorted)) else (
         traced if function is np.ndindex else _on_traced(function, traced))
     for function, traced in _MEANINGS.items()} | {
-        list: _listing(_list), reversed: _reversed, next: _listing(_next), map: _map})
+        list: _listing(_list), reversed: _reversed, next: _next, map: _map,
+        filter: _filter})

@@ -19,7 +19,7 @@ from ... import tree
 from ...tracing.arrays import views
 from ...tracing.arrays.buffer import Buffer
 from ...tracing.context.recorder import TraceContext
-from ...tracing.operand import is_weak, to_tracer
+from ...tracing.operand import contains_tracer, is_weak, to_tracer
 from ...tracing.source import user_loc
 from ...tracing.values.tracer import Tracer
 from ..regions.branches import choose
@@ -36,9 +36,9 @@ def item(value: Any, index: Any) -> Any:
     parts = index if isinstance(index, tuple) else (index,)
     bounds = [end for part in parts if isinstance(part, slice) for end in (part.start, part.stop)]
     traced = next((part for part in (*parts, *bounds) if isinstance(part, Tracer)), None)
+    if isinstance(value, dict) and contains_tracer(index):
+        raise next(part for part in tree.leaves(index) if isinstance(part, Tracer)).no_key()
     if traced is not None:
-        if isinstance(value, dict):
-            raise traced.no_key()
         if type(value) is np.ndarray or (
                 type(value) in (list, tuple) and all(map(is_array, value))):
             if type(value) is not np.ndarray:

@@ -19,6 +19,8 @@ from ...tracing.context.active import current
 from ...tracing.operand import is_number, is_weak, to_tracer
 from ...tracing.values.tracer import Tracer
 from ..regions.branches import choose
+from ..regions.filtered import filtered
+from ..regions.ranges import Range, raise_unless
 from ..regions.state import is_array, is_traced
 from .items import one_of
 
@@ -30,6 +32,8 @@ def extreme(name: str, asks: Callable[[Any], bool]) -> Callable[..., Any]:
     def call(*args: Any, key: Any = None, **options: Any) -> Any:
         if len(args) == 1 and isinstance(args[0], Iterator):
             args = ([*args[0]],)
+        if len(args) == 1 and isinstance(args[0], Range) and key is None:
+            return _of_range(args[0], name, *options.values())
         if len(args) == 1 and isinstance(args[0], FilteredList) and key is None:
             return of_filtered(args[0], lambda items: _extreme_chosen(items, name),
                                *options.values())
@@ -66,6 +70,15 @@ def of_filtered(items: FilteredList, function: Callable[[FilteredList], Any],
     if not default:
         return function(items)
     return choose(items.shape[0] > 0, lambda: function(items), lambda: default[0])
+
+
+def _of_range(items: Range, name: str, *default: Any) -> Any:
+    """The least or greatest number of a range, or the default where it has none."""
+    there = items.rounds > 0
+    if default:
+        return choose(there, lambda: items.extreme(name), lambda: default[0])
+    raise_unless(there, ValueError(f"{name}() arg is an empty sequence"))
+    return items.extreme(name)
 
 
 def _extreme_chosen(items: FilteredList, name: str) -> Any:
@@ -127,6 +140,8 @@ def ordered(asks: Callable[[Any], bool]) -> Callable[..., Any]:
     """``sorted``: stable, by keys where they are given."""
     def call(items: Any, *, key: Any = None, reverse: bool = False) -> Any:
         items = [*items] if isinstance(items, Iterator) else items
+        if isinstance(items, Range):
+            items = filtered(items, None, lambda number: number, True)
         if key is None and isinstance(items, FilteredList):
             chosen: Any = np.sort(items)
             return items.of(*(chosen[::-1] if reverse else chosen).parts())

@@ -240,10 +240,9 @@ class _Merge:
                   at: int) -> list[Any]:
         """The leaves of the other way in the order of the first: dicts may come in another one."""
         try:
-            order = tree.matched(one, rebuilt(two, range(len(parts))))
+            return tree.fitted(one, parts, two)
         except Error:
             raise differ(name, *(after[at] for after in self.after)) from None
-        return [parts[place] for place in order]
 
     def _placeholders(self, found: list[Any]) -> list[Any]:
         """Zeros for a value that one way has not and nobody asks for there."""
@@ -356,9 +355,7 @@ def differ(name: str, a: Any, b: Any) -> Error:
 
 def _fix(a: Any, b: Any) -> str:
     if a is None or b is None:
-        other = b if a is None else a
-        return ("let an array stand for none, such as np.full(shape, np.nan)" if getattr(
-            other, "ndim", 0) else "let a number stand for none, such as -1 or np.nan")
+        return _in_place_of_none(b if a is None else a)
     if isinstance(a, LateText) or isinstance(b, LateText):
         return "write an if statement, and print, log or raise each text on its own way"
     if isinstance(a, str) and isinstance(b, str):
@@ -367,12 +364,26 @@ def _fix(a: Any, b: Any) -> str:
         return f"let numbers stand for them: {', '.join(names)} = 0, 1"
     if callable(a) and callable(b):
         return "call each of them on its own way"
+    if isinstance(a, dict) and isinstance(b, dict) and a.keys() != b.keys():
+        return "give it all keys on both ways, with np.nan or -1 for what is not there"
     if isinstance(a, (list, dict)) and isinstance(b, (list, dict)):
         return ("make an array of all items before it, out = np.zeros(n), set out[i] where there "
                 "is one, and count them")
     if isinstance(a, Selection) or isinstance(b, Selection):
         return "choose the mask on both ways, and the elements, x[mask], after them"
     return "give it arrays of one shape on both ways, or make the condition static"
+
+
+def _in_place_of_none(other: Any) -> str:
+    if isinstance(other, str):
+        return "let numbers stand for the text and for none, such as 1 and 0"
+    if isinstance(other, Selection):
+        return "let no elements stand for none: x[np.zeros(len(x), bool)]"
+    if tree.is_nest(other):
+        return (f"let a {type(other).__name__} of the same form stand for none, with np.nan or -1 "
+                "in it")
+    return ("let an array stand for none, such as np.full(shape, np.nan)" if getattr(
+        other, "ndim", 0) else "let a number stand for none, such as -1 or np.nan")
 
 
 def shown(x: Any) -> str:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.maybe import is_maybe
-from ...tracing.late import LateText
 from ...tracing.values.shown import shown_class
 from ...tracing.values.tracer import Tracer
 from .branches import choose
+from .comparisons import compared, contains, opposite
 from .state import Part, is_traced, truth
 
 
@@ -48,8 +46,7 @@ def either(*parts: Part) -> Any:
 
 def negated(x: Any) -> Any:
     """``not x``."""
-    flag = truth(x)
-    return np.logical_not(flag) if is_traced(flag) else not flag
+    return opposite(truth(x))
 
 
 def chained(left: Any, *links: tuple[str, Part]) -> Any:
@@ -62,16 +59,6 @@ def chained(left: Any, *links: tuple[str, Part]) -> Any:
     return both(lambda: found, lambda: chained(right, *rest))
 
 
-def _contains(item: Any, items: Any) -> Any:
-    if isinstance(item, LateText) and isinstance(items, str):
-        raise item.refused("whether another one contains it")
-    if is_traced(items) or isinstance(items, FilteredList):
-        return np.any(np.equal(items, item))
-    if not is_traced(item) or not isinstance(items, (list, tuple, range, set, frozenset)):
-        return item in items
-    return either(*(lambda each=each: item == each for each in items)) if len(items) else False
-
-
 def _is(one: Any, other: Any) -> Any:
     """Of Python's truths there are two: a traced one is one of them. None is one on some ways."""
     if other is None and is_maybe(one):
@@ -81,9 +68,11 @@ def _is(one: Any, other: Any) -> Any:
     return one is other
 
 
+def _ordering(name: str) -> Callable[[Any, Any], Any]:
+    return lambda left, right: compared(name, left, right)
+
+
 _COMPARE: MappingProxyType[str, Callable[[Any, Any], Any]] = MappingProxyType({
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
-    "!=": operator.ne, "is": _is, "is not": lambda one, other: negated(_is(one, other)),
-    "in": _contains, "not in": lambda item, items: negated(_contains(item, items))})
-
-
+    **{name: _ordering(name) for name in ("<", "<=", ">", ">=", "==", "!=")},
+    "is": _is, "is not": lambda one, other: negated(_is(one, other)),
+    "in": contains, "not in": lambda item, items: negated(contains(item, items))})

@@ -16,7 +16,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.index import Dim
 from ...tracing.arrays.filtered import FilteredList
-from ...tracing.arrays.growing import GrowingList
+from ...tracing.arrays.growing import FULL, GrowingList
 from ...tracing.context.active import current
 from ...tracing.operand import as_dim, to_tracer
 from ...tracing.source import user_loc
@@ -26,7 +26,9 @@ from ..source.exits import RESULT
 from .adopting import Adopted
 from .branches import if_
 from .expressions import both
-from .iterables import Zipped, item_at, length_of, rows_of
+from .iterables import Zipped, item_at, length_of, most_of, rows_of
+from .ranges import Range
+from .room import ask_room
 from .state import UNBOUND, context_of, is_array, is_traced, truth
 
 FEW = 16  # items, which are taken one by one
@@ -50,14 +52,31 @@ class Filtered:
                 self.element(item) for item in self.items if self.test(item))
         return next(self._rest)
 
-    def listed(self) -> Any:
-        """The items as a list; itself where they may have no end, or are asked for already."""
+    @property
+    def is_fresh(self) -> bool:
+        """Whether nobody has asked for an item."""
+        return self._rest is None
+
+    def use_up(self, partly: bool) -> None:
+        """A loop takes all items; ``partly``, as many as it has rounds."""
+        self._rest = _unknown_rest() if partly else iter(())
+
+    def listed(self, partly: bool = False) -> Any:
+        """The items as a list, of which perhaps only some are taken; itself where they may have no
+        end, or are asked for already."""
         if self.test is None and not _is_uncertain(self.items):
             return self
         if self._rest is not None or not (length_of(rows_of(self.items)) is not None or isinstance(
                 self.items, Sized)):
             return self
+        self.use_up(partly)
         return filtered(self.items, self.test, self.element, self.sure)
+
+
+def _unknown_rest() -> Iterator[Any]:
+    raise error("W201", "how many items are left in a generator is not known before the function "
+                        "runs", locs=user_loc(), hint="make a list of them before it")
+    yield  # it is an iterator, and refuses when it is asked
 
 
 def filtered(items: Any, test: Test | None, element: Callable[[Any], Any], sure: bool) -> Any:
@@ -66,9 +85,11 @@ def filtered(items: Any, test: Test | None, element: Callable[[Any], Any], sure:
     if test is None and not _is_uncertain(items):
         return [*map(element, items)]
     if isinstance(items, GrowingList) and items.known is None:
-        return _by_rounds(items, items.room, test or _always, element)
+        return _by_rounds(items, items.room, test or _always, element, items.count)
     rows = rows_of(items)
     count = length_of(rows)
+    if isinstance(count, Tracer) and not isinstance(count, SymbolicDim):
+        return _by_values(rows, count, test or _always, element)
     test = test or _always
     if isinstance(count, SymbolicDim) or (
             count is not None and count > FEW and is_traced(truth(test(item_at(rows, 0))))):
@@ -100,7 +121,8 @@ def _always(item: Any) -> bool:
 def _is_uncertain(items: Any) -> bool:
     """Whether how many items there are is decided when the function runs."""
     return (isinstance(items, FilteredList) and items.known is None) or (
-        isinstance(items, Zipped) and isinstance(items.count, SymbolicDim))
+        isinstance(items, Zipped) and isinstance(items.count, Tracer)) or (
+        isinstance(items, Range))
 
 
 def _stacked(made: list[Any], flags: list[Any], weak: bool) -> FilteredList:
@@ -126,9 +148,20 @@ def _under(flag: Tracer, element: Callable[[Any], Any], item: Any) -> Any:
     return box[0]
 
 
-def _by_rounds(rows: Any, count: Dim, test: Test, element: Callable[[Any], Any]) -> FilteredList:
+def _by_values(rows: Any, count: Tracer, test: Test, element: Callable[[Any], Any]) -> FilteredList:
+    """As many items as a number says that the function computes."""
+    most = most_of(rows)
+    if most is None:
+        most = ask_room(rows.behind if isinstance(rows, Range) else frozenset())
+        count = current().apply(lambda: current().emit(
+            "ensure", count, most - count, message=FULL), ())
+    return _by_rounds(rows, most, test, element, count)
+
+
+def _by_rounds(rows: Any, most: Dim, test: Test, element: Callable[[Any], Any],
+               count: Any = None) -> FilteredList:
     """The items and flags of a loop of the program. Of a list with room for more items than there
-    are, the others are not chosen."""
+    are (``count``), the others are not chosen."""
     ctx = current()
     region = Adopted(ctx, lambda: (), lambda _: None, ())
     weak = False
@@ -136,17 +169,14 @@ def _by_rounds(rows: Any, count: Dim, test: Test, element: Callable[[Any], Any])
     def step(_: Any, __: Any, index: Any) -> Any:
         nonlocal weak
         with region.part():
-            if isinstance(rows, GrowingList):
-                item = rows.row(index)
-                flag = both(lambda: index < rows.count, lambda: truth(test(item)))
-            else:
-                item = item_at(rows, index)
-                flag = truth(test(item))
+            item = rows.row(index) if isinstance(rows, GrowingList) else item_at(rows, index)
+            flag = truth(test(item)) if count is None else both(
+                lambda: index < count, lambda: truth(test(item)))
             value = _under(flag, element, item) if is_traced(flag) else element(item)
         _check([value])
         weak = type(value) in (bool, int, float, complex) or getattr(value, "weak", False)
         return (), (value, flag)
 
     _, (array, mask) = loop_nodes.scanned(
-        "for", step, element, (), None, count, False, ctx)
+        "for", step, element, (), None, most, False, ctx)
     return FilteredList(array, mask, user_loc(), weak)

@@ -1,60 +1,30 @@
-"""``range`` of traced bounds, ``zip``, ``enumerate``, ``np.ndindex``: what a loop of the program
-takes items of by their number."""
+"""``zip``, ``enumerate``, ``np.ndindex``: what a loop of the program takes items of by their
+number."""
 
 from __future__ import annotations
 
 import functools
 import operator
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ....ir.diagnose import error
 from ....ir.indices.dims import smaller
+from ....ir.indices.index import Dim
 from ...tracing.arrays.buffer import TracedBuffer
 from ...tracing.arrays.selection import Selection
 from ...tracing.operand import as_dim, to_tracer
-from ...tracing.source import user_loc
 from ...tracing.values.tracer import SymbolicDim, Tracer, wrap_dim
+from .ranges import Range, python_int
 from .state import context_of
-
-
-@dataclass(frozen=True, eq=False)
-class Range:
-    """``range`` of traced bounds."""
-
-    start: Any
-    stop: Any
-    step: Any = 1
-
-    def __eq__(self, other: object) -> Any:
-        """Whether both have the same numbers, as Python compares ranges."""
-        if not isinstance(other, (Range, range)):
-            return NotImplemented
-        ours, theirs = (-((each.start - each.stop) // each.step) for each in (self, other))
-        alike = (self.start == other.start) & ((ours == 1) | (self.step == other.step))
-        return ((ours <= 0) & (theirs <= 0)) | ((ours == theirs) & alike)
-
-    def __ne__(self, other: object) -> Any:
-        found = self.__eq__(other)
-        return found if found is NotImplemented else np.logical_not(found)
-
-    def __hash__(self) -> int:
-        bounds = (self.start, self.stop, self.step)
-        raise next(bound for bound in bounds if isinstance(bound, Tracer)).no_key()
-
-    def __iter__(self) -> Iterator[Any]:
-        raise error("W201", "how often this loop runs is not known before the function runs",
-                    locs=user_loc(), hint="write it as a for statement over range(n)")
 
 
 class Zipped:
     """Rows of arrays, ranges and others of its kind side by side, ``count`` of them; with their
     numbers from ``start`` on, if there is one. An iterator as well, as Python's is one."""
 
-    def __init__(self, parts: tuple[Any, ...], count: Any, start: int | None = None) -> None:
+    def __init__(self, parts: tuple[Any, ...], count: Any, start: Any = None) -> None:
         self.parts, self.count, self.start = parts, count, start
         self._rows: Iterator[Any] | None = None
 
@@ -64,7 +34,7 @@ class Zipped:
         return found if self.start is None else (self.start + number, *found)
 
     def __len__(self) -> int:
-        return int(self.count)
+        return operator.index(self.count)
 
     def __iter__(self) -> Zipped:
         return self
@@ -156,13 +126,16 @@ def zipped(*parts: Any, strict: bool = False) -> Any:
     """``zip``; of traced arrays, arrays and ranges alone, rows that can be told by their number."""
     found = tuple(map(rows_of, parts))
     lengths = [length_of(part) for part in found]
-    traced = any(isinstance(part, (Tracer, Zipped)) for part in found)
+    traced = any(isinstance(part, (Tracer, Zipped, Range)) for part in found)
     if not traced or any(length is None for length in lengths):
         return zip(*parts, strict=strict)
     if strict and not all(str(length) == str(lengths[0]) for length in lengths):
         return zip(*parts, strict=strict)
-    if not any(isinstance(length, SymbolicDim) for length in lengths):
+    if not any(isinstance(length, Tracer) for length in lengths):
         return Zipped(found, min(lengths))
+    if any(isinstance(length, Tracer) and not isinstance(length, SymbolicDim)
+           for length in lengths):
+        return Zipped(found, python_int(functools.reduce(np.minimum, lengths)))
     least = functools.reduce(smaller, map(as_dim, lengths))
     ctx = next(part for part in found if isinstance(part, Tracer)).context()
     return Zipped(found, wrap_dim(ctx, least))
@@ -172,9 +145,10 @@ def enumerated(items: Any, start: int = 0) -> Any:
     """``enumerate``; of a traced array, rows that can be told by their number."""
     part = rows_of(items)
     count = length_of(part)
-    if count is None or not isinstance(part, (Tracer, Zipped)) or type(start) is not int:
+    if count is None or not isinstance(part, (Tracer, Zipped, Range)) or not (
+            type(start) is int or isinstance(start, Tracer)):
         return enumerate(items, start)
-    return Zipped((part,), count, start)
+    return Zipped((part,), count, python_int(start))
 
 
 def rows_of(part: Any) -> Any:
@@ -189,15 +163,27 @@ def length_of(part: Any) -> Any:
         return part.shape[0]
     if isinstance(part, Zipped):
         return part.count
+    if isinstance(part, Range):
+        return python_int(part.rounds)
     return len(part) if isinstance(part, range) or (
         type(part) is np.ndarray and part.ndim) else None
+
+
+def most_of(part: Any) -> Dim | None:
+    """How many items there are at most, if that is known."""
+    if isinstance(part, Zipped):
+        return next((most for each in part.parts if (most := most_of(each)) is not None), None)
+    if isinstance(part, Range):
+        return part.most
+    length = length_of(part)
+    return None if length is None else as_dim(length)
 
 
 def item_at(part: Any, number: Any) -> Any:
     """An item of a part; plain arrays are traced where the number is."""
     if isinstance(part, Zipped):
         return part.row(number)
-    if isinstance(part, range):
+    if isinstance(part, (range, Range)):
         return part.start + number * part.step
     if isinstance(number, Tracer) and type(part) is np.ndarray:
         part = context_of(number).apply(to_tracer, (part,))

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import Error, error
-from ....ir.indices.index import Dim, positive
+from ....ir.indices.index import Dim
 from ....ir.ops.control.region import ENDLESS
 from ...tracing.arrays.buffer import TracedBuffer
 from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.growing import GrowingList
 from ...tracing.arrays.selection import Selection
 from ...tracing.context.active import current
-from ...tracing.context.distance import bound_of
 from ...tracing.context.recorder import TraceContext
 from ...tracing.operand import as_dim
 from ...tracing.source import user_loc
@@ -26,7 +25,9 @@ from .adopting import Adopted
 from .branches import if_
 from .counting import Rounds
 from .expressions import both
-from .iterables import Range, Zipped
+from .filtered import Filtered
+from .iterables import Zipped, most_of
+from .ranges import Range
 from .rounds import Loop, OtherCarryError
 from .state import Get, Part, Put, context_of, is_traced, truth
 
@@ -59,6 +60,15 @@ def for_(
 ) -> None:
     """``for item in items: body(item)`` as long as ``go_on()``, which is asked if ``asks``.
     ``roots`` is what a body calls that only computes."""
+    if isinstance(items, Filtered) and items.is_fresh and items.test is not None:
+        test, element = items.test, items.element
+
+        def chosen(item: Any) -> None:
+            if_(test(item), lambda: body(element(item)), lambda: None, get, put, names)
+
+        items.use_up(partly=asks)
+        for_(items.items, asks, None, chosen, go_on, get, put, names)
+        return
     if isinstance(items, TracedBuffer):
         items = items.traced()
     if isinstance(items, Grid):
@@ -71,13 +81,14 @@ def for_(
                  most=items.room if isinstance(items, GrowingList) else
                  items.array.type.shape[0])
         return
-    if isinstance(items, Zipped) and isinstance(items.count, SymbolicDim):
-        _counted(items.row, items.count, asks, body, go_on, get, put, names)
+    if isinstance(items, Zipped) and isinstance(items.count, Tracer):
+        most = most_of(items)
+        _counted(items.row, items.count, asks, body, go_on, get, put, names,
+                 most=ENDLESS if most is None else most)
         return
     if isinstance(items, Range):
-        start, step = items.start, items.step
-        most = _most_rounds(items)
-        _counted(lambda at: start + at * step, _count_of(items), asks, body, go_on, get, put, names,
+        most = items.most
+        _counted(items.number, items.rounds, asks, body, go_on, get, put, names,
                  most=ENDLESS if most is None else most)
         return
     rounds = Rounds.of(items, roots, body, get, names)
@@ -128,28 +139,6 @@ def _rest(
     for each in rest:
         if_(go_on(), lambda each=each: body(each), lambda: None,  # type: ignore[misc]
             get, put, names)
-
-
-def _most_rounds(items: Range) -> Dim | None:
-    """How many rounds a range has at most, by what it ends with, or begins with if it goes down."""
-    start, stop, step = items.start, items.stop, items.step
-    if type(step) is not int:
-        return None
-    if step > 0:
-        most = bound_of(current(), stop) if type(start) is int and start >= 0 else None
-    else:
-        most = bound_of(current(), start) if type(stop) is int and stop <= 0 else None
-        most = None if most is None else most - stop
-    return None if most is None else positive(most)
-
-
-def _count_of(items: Range) -> Any:
-    size, step = items.stop - items.start, items.step
-    if isinstance(step, Tracer):  # size over step, rounded up; a step of 0 fails by itself
-        size = -(-size // np.where(step == 0, 1, step))
-    elif step != 1:
-        size = (size + (step - 1 if step > 0 else step + 1)) // step
-    return np.maximum(size, 0)
 
 
 def _counted(

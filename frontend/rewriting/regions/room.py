@@ -50,15 +50,15 @@ def room_for(items: int) -> Iterator[Room]:
         _ROOM.reset(token)
 
 
-def ask_room() -> int:
+def ask_room(behind: frozenset[str] = frozenset()) -> int:
     """How many items there is room for. Raises TracerError (W201) where nobody would run a step
-    again that needs more."""
+    again that needs more; ``behind`` are arguments that had better be static."""
     room = _ROOM.get()
     problem = error(
         "W201", "how long this list may become is not known before the function runs",
         locs=user_loc(), hint="give the loop as many rounds as there may be, for step in range(n), "
                               "and leave it with break")
-    problem.grows = True
+    problem.grows, problem.asked = True, behind
     if room is None:
         raise problem
     room.asked = problem

@@ -173,7 +173,7 @@ class Loop:
                 at: (value.item, value.room) if isinstance(value, GrowingList) else
                 (kind_of(value), None) for at, value in enumerate(self.first)
                 if isinstance(value, GrowingList) or kind_of(value) is not None})
-        made = {}
+        made, bound = {}, len(self.rebound)
         for at, (name, found) in enumerate(zip(self.names, self.parts, strict=True)):
             value = self.after[at]
             if found is None:
@@ -191,6 +191,8 @@ class Loop:
                 raise OtherCarryError
             for place, (leaf, old) in enumerate(zip(new, found[0], strict=True)):
                 made.update(self._carried(name, at, place, old, leaf, tree.paths(structure)[place]))
+        if len(self.rebound) > bound:  # all at once: masks of several names may be one
+            raise OtherCarryError
         if parted(self.names, self.first, entry, self.after, self.apart):
             raise OtherCarryError
         made |= self._memory(entry)
@@ -230,7 +232,7 @@ class Loop:
             if self.entry.origin(new) is old:
                 return {}
             self.rebound.add(key)
-            raise OtherCarryError
+            return {}
         same = alike(old, new)
         if not is_array(old) or key in self.fixed:
             if not same:

@@ -30,6 +30,7 @@ from ...tracing.operand import is_number as is_python
 from ...tracing.source import user_loc
 from ...tracing.values.rewrites import rewrite_of
 from ...tracing.values.tracer import Tracer
+from .ranges import Range
 
 _NONE: Mapping[int, Tracer] = MappingProxyType({})
 Part = Callable[[], Any]
@@ -318,6 +319,8 @@ def truth(x: Any) -> Any:
     """``bool(x)``, or a traced bool."""
     if isinstance(x, FilteredList):
         return x.shape[0] > 0
+    if isinstance(x, Range):
+        return x.rounds > 0
     if is_maybe(x):
         there, value = x.maybe.present, x.maybe.value
         return there if isinstance(value, tuple) else np.logical_and(there, truth(value))

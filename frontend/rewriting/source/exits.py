@@ -91,16 +91,15 @@ class Exits:
             return False
         returns = any(map(_returns, inner))
         self.gives = any(map(_gives, here(node.body)))
-        sure = leaves(node.body)
+        if self.gives and not leaves(node.body):
+            node.body.append(_nothing(node.body[-1]))
         body = self.lowered(node.body) if returns else self.lowered(node.body[:-1] if isinstance(
             node.body[-1], ast.Return) else node.body)
         if returns:
             last = node.body[-1]
             node.body = [_bind(self.returned, False, node), *body]
             if self.gives:
-                end = ast.Return(_call("result", [
-                    ast.Constant(True) if sure else ast.Name(self.returned, ast.Load()),
-                    _thunk(RESULT)]))
+                end = ast.Return(_call("result", [ast.Name(RESULT, ast.Load())]))
                 node.body.append(ast.copy_location(end, last))
         else:
             last = node.body[-1]
@@ -246,6 +245,6 @@ def _call(name: str, args: list[ast.expr]) -> ast.expr:
     return ast.Call(ast.Attribute(ast.Name("_weft", ast.Load()), name, ast.Load()), args, [])
 
 
-def _thunk(name: str) -> ast.expr:
-    empty = ast.arguments([], [], None, [], [], None, [])
-    return ast.Lambda(empty, ast.Name(name, ast.Load()))
+def _nothing(last: ast.stmt) -> ast.stmt:
+    """The ``return None`` that a function ends with where it has no other end."""
+    return ast.copy_location(ast.Return(ast.copy_location(ast.Constant(None), last)), last)

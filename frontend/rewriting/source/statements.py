@@ -7,7 +7,8 @@
                                                                     get, put, names)
     a if c else b         _weft.choose(c, lambda: a, lambda: b)
     a and b, a or b       _weft.both(lambda: a, lambda: b), _weft.either(...)
-    not a, a < b < c      _weft.negated(a), _weft.chained(a, (op, lambda: b), (op, lambda: c))
+    not a, a == b         _weft.negated(a), _weft.compared("==", a, b)
+    a < b < c             _weft.chained(a, (op, lambda: b), (op, lambda: c))
     f(x)                  _weft.called(f)(_weft.given(x))
     f"{x:.2f} s"          _weft.joined(_weft.formatted(x, -1, ".2f"), " s")
     [f(x) for x in xs     _weft.filtered(xs, lambda x: c, lambda x: f(x), False)
@@ -31,6 +32,7 @@ from .queues import as_lists
 
 _COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
              ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not"}
+_ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 
 
 def rewritten(node: ast.FunctionDef) -> ast.FunctionDef:
@@ -190,9 +192,13 @@ class _Scope(ast.NodeTransformer):
         return _weft("negated", [node.operand], node) if isinstance(node.op, ast.Not) else node
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        if len(node.ops) == 1 and not isinstance(node.ops[0], (ast.In, ast.NotIn)) and not (
+        if len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot)) and not (
                 _asks_truth(node)):
             return self._plain(node)
+        if len(node.ops) == 1 and isinstance(node.ops[0], _ORDERED):
+            self.generic_visit(node)
+            return _weft("compared", [ast.Constant(_COMPARED[type(node.ops[0])]), node.left,
+                                      *node.comparators], node)
         if _walrus(*node.comparators):
             return self._plain(node)
         pairs: list[ast.expr] = []

@@ -9,6 +9,7 @@ an error about this very line suggests.
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from collections.abc import Sequence
 
@@ -25,11 +26,20 @@ _QUESTIONS: tuple[tuple[str, str], ...] = (
 def truth_hint(locs: Sequence[Loc]) -> str:
     """What to do instead of asking for the truth of a traced value at the first place."""
     line = locs[0].source if locs else ""
+    if _in_generator(locs):
+        return "append the items to a list and return it: a generator cannot depend on them"
     choice = rewritten(line)
     if choice:
         return f"write {choice}"
     found = (hint for pattern, hint in _QUESTIONS if re.match(pattern, line))
     return next(found, "choose with np.where(c, a, b)")
+
+
+def _in_generator(locs: Sequence[Loc]) -> bool:
+    """Whether the place is in a function that yields."""
+    code = getattr(locs[0], "code", None) if locs else None
+    return code is not None and bool(code.co_flags & inspect.CO_GENERATOR) and (
+        code.co_name != "<genexpr>")
 
 
 def rewrite_of(locs: Sequence[Loc]) -> str:

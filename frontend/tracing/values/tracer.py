@@ -30,6 +30,7 @@ from ..source import user_loc
 from .asking import asks_class
 from .drawn import refused_draw
 from .methods import ArrayMethods
+from .python_numbers import attribute
 from .pythons import as_python
 from .shown import hide_members, is_shown, missing, shown_class, subscripts
 from .texts import WRITERS, asked
@@ -88,7 +89,9 @@ class Tracer(Unknown, ArrayMethods):
     @property
     def real(self) -> Any:
         """The real part, which can be written to; a real array itself."""
-        return np.real(self) if self.dtype.kind == "c" else self
+        if self.dtype.kind == "b" and self.weak:
+            return self._python(self.astype(np.int64))  # what Python's truths are as numbers
+        return self._python(np.real(self)) if self.dtype.kind == "c" else self
 
     @real.setter
     def real(self, value: Any) -> None:
@@ -97,7 +100,8 @@ class Tracer(Unknown, ArrayMethods):
     @property
     def imag(self) -> Any:
         """The imaginary part, which can be written to; zeros of a real array."""
-        return np.imag(self)
+        whole = self.weak and self.dtype.kind == "b"
+        return self._python(np.imag(self.real if whole else self))
 
     @imag.setter
     def imag(self, value: Any) -> None:
@@ -105,13 +109,17 @@ class Tracer(Unknown, ArrayMethods):
 
     def conj(self) -> Any:
         """The elements with the opposite imaginary parts; real ones are this array itself."""
-        return self if self.dtype.kind in "biuf" else np.conjugate(self)
+        return self.real if self.dtype.kind in "biuf" else self._python(np.conjugate(self))
 
     conjugate = conj
 
     def described(self) -> str:
         """What it is, for errors and debuggers."""
         return f"Tracer<{self.type} {self._value.name!r}>"
+
+    def _python(self, part: Any) -> Any:
+        """What is of a number of Python's, as one."""
+        return Tracer(part.ctx, part.value, weak=True) if self.weak else part
 
     def __repr__(self) -> str:
         made = asked(self, repr)
@@ -302,6 +310,9 @@ class Tracer(Unknown, ArrayMethods):
     def __getattr__(self, name: str) -> Any:
         if not is_shown(self, name):
             raise missing(self, name)
+        if self.is_scalar and not name.startswith("_") and not hasattr(np.ndarray, name) and (
+                hasattr(shown_class(self), name)):
+            return attribute(self, name)
         if hasattr(np.ndarray, name) and not name.startswith("__"):
             return self._ctx.api.method(self, name, error(
                 "W113", f"the array method .{name} is not supported", locs=user_loc(),

@@ -28,7 +28,7 @@ class Unknown(TracedArray):
     def _no_number(self, what: str, hint: str = "") -> Error:
         if not self._ctx.alive:
             return self._leaked()
-        problem = refused_draw()
+        problem = refused_draw(made_here=bool(self.ndim))
         if problem is None:
             name, locs = scipy_call() or ("", user_loc())
             by_host = ("have the host run that: weft.host_call(function, 'f64[n]', x), where "
@@ -69,7 +69,8 @@ class Unknown(TracedArray):
 
     def no_key(self) -> Error:
         return self._no_number("its place in a dict or a set", self._or_static(
-            "use np.isin(x, items), np.unique(x, return_counts=True), or an array as a table"))
+            "use an array as a table (seen = np.zeros(n, bool); seen[x] = True), np.isin(x, items) "
+            "or np.unique(x, return_counts=True)"))
 
     def no_text(self, what: str) -> BaseException:
         """For who asks for the text itself: an integer argument is better a static one."""

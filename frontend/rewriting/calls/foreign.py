@@ -1,0 +1,81 @@
+"""Functions that are not written in Python and look at what they are given.
+
+    np.random.default_rng(n)       the type of n is no number's: what decides n becomes static
+    rng.permutation(x)             x[rng.permutation(len(x))], as NumPy's own does; so does shuffle
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from inspect import getattr_static
+from types import FunctionType, MappingProxyType, MethodType
+from typing import Any
+
+import numpy as np
+
+from ... import tree
+from ...tracing.foreign import asks, refused
+from ...tracing.values.tracer import SymbolicDim, Tracer
+from ..regions.state import is_traced
+
+
+def is_foreign(function: Any) -> bool:
+    """Whether a function, a method or a class has no code of Python's, and is no builtin, of which
+    some look at the frame that calls them."""
+    inner = function.__func__ if isinstance(function, MethodType) else function
+    if isinstance(inner, FunctionType) or getattr(inner, "__module__", None) in (None, "builtins"):
+        return False
+    if isinstance(inner, type):
+        return not any(isinstance(getattr(inner, name, None), FunctionType)
+                       for name in ("__init__", "__new__"))
+    return not isinstance(getattr_static(type(inner), "__call__", None), FunctionType)
+
+
+def looking(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Such a function, that says what it has asked for when it refuses a traced number."""
+    def call(*args: Any, **options: Any) -> Any:
+        own = _drawing(function, args)
+        if own is not None:
+            return own(*args, **options)
+        try:
+            return function(*args, **options)
+        except (TypeError, ValueError) as problem:
+            numbers = [leaf for leaf in tree.leaves((args, options)) if isinstance(leaf, Tracer)]
+            if not numbers or not refused(problem):
+                raise
+            raise asks(function.__name__, numbers) from None
+
+    return call
+
+
+def _drawing(function: Any, args: tuple[Any, ...]) -> Callable[..., Any] | None:
+    rng = getattr(function, "__self__", None)
+    if not isinstance(rng, (np.random.Generator, np.random.RandomState)) or not args:
+        return None
+    x, found = args[0], _ORDERS.get(function.__name__)
+    whole = is_traced(x) and np.ndim(x) and not isinstance(x.shape[0], SymbolicDim)
+    if found is None or not (whole or (type(x) is list and any(map(is_traced, x)))):
+        return None
+    return lambda x, axis=0: found(rng, x, axis)
+
+
+def _permutation(rng: Any, x: Any, axis: int) -> Any:
+    if type(x) is list:
+        x = np.array(x)
+    return np.take(x, rng.permutation(x.shape[axis]), axis=axis)
+
+
+def _shuffle(rng: Any, x: Any, axis: int) -> None:
+    """In the order that NumPy gives an array of so many rows, which depends on its dims."""
+    places = np.arange(len(x) if type(x) is list else x.shape[axis])
+    if type(x) is list or x.ndim == 1:
+        rng.shuffle(places)
+    else:
+        rows = places.reshape(-1, 1)
+        rng.shuffle(rows)
+        places = rows[:, 0]
+    x[:] = [x[at] for at in places] if type(x) is list else np.take(x, places, axis=axis)
+
+
+_ORDERS: Mapping[str, Callable[[Any, Any, int], Any]] = MappingProxyType({
+    "permutation": _permutation, "shuffle": _shuffle})

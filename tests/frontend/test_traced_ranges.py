@@ -1,0 +1,146 @@
+"""``range`` of traced bounds: whatever Python's own is asked."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+
+BOUNDS = ([5, 2, 1], [0, 3, 1], [-1, -3, 2], [12, 0, 3], [3, 3, 1], [7, -9, 2])
+
+
+def forwards(a: Any) -> Any:
+    total = 0
+    for i in range(a[0], a[1], a[2]):
+        total = total * 3 + i
+    return total
+
+
+def backwards(a: Any) -> Any:
+    total = 0
+    for i in reversed(range(a[0], a[1], -a[2])):
+        total = total * 3 + i
+    return total
+
+
+def sliced(a: Any) -> Any:
+    total = 0
+    for i in range(a[0])[a[1]:-1:2]:
+        total = total * 3 + i
+    return total
+
+
+def twice_sliced(a: Any) -> Any:
+    total = 0
+    for i in range(a[0])[::-1][1:-1]:
+        total = total * 3 + i
+    return total
+
+
+def numbered(a: Any) -> Any:
+    total = 0
+    for k, i in enumerate(range(1, a[0]), start=a[1]):
+        total = total * 3 + i * k
+    return total
+
+
+def side_by_side(a: Any) -> Any:
+    total = 0
+    for i, k in zip(reversed(range(a[0])), range(a[1], a[1] + 4), strict=False):
+        if i == 1:
+            break
+        total = total * 3 + i * k
+    return total
+
+
+def either(a: Any) -> Any:
+    numbers = range(a[0]) if a[1] > 0 else range(a[2], 9)
+    total = 0
+    for i in numbers:
+        total = total * 3 + i
+    return total
+
+
+def same(want: Any, got: Any) -> None:
+    assert type(want) is type(got) and want == got
+
+
+@pytest.mark.parametrize("function", [
+    forwards, backwards, sliced, twice_sliced, numbered, side_by_side, either])
+def test_loops(function: Callable[..., Any]) -> None:
+    compiled = weft.compile(function)
+    for bounds in BOUNDS:
+        same(int(function(np.array(bounds))), int(compiled(np.array(bounds))))
+    assert compiled.cache_info().specialisations == 1
+
+
+@pytest.mark.parametrize("function", [
+    lambda a: len(range(a[0])), lambda a: len(range(a[0], a[1], -a[2])[1:]),
+    lambda a: a[2] in range(a[0]), lambda a: a[2] not in range(a[0], a[1], -2),
+    lambda a: (1.0 in range(a[0]), 1.5 in range(a[0]), "1" in range(a[0]), True in range(a[0])),
+    lambda a: (range(a[0]).start, range(a[0]).stop, range(a[0]).step),
+    lambda a: (range(a[0]).count(3), range(a[0]).count(a[1])),
+    lambda a: sum(range(a[0])), lambda a: sum(range(a[1], a[0], a[2]), 100),
+    lambda a: min(range(a[0], a[1], -1), default=-7), lambda a: max(range(a[0]), default=-7),
+    lambda a: range(a[0]) == range(5), lambda a: range(5) != range(a[0], a[1], -1),
+    lambda a: bool(range(a[0])), lambda a: 1 if range(a[1], a[0]) else 2,
+    lambda a: [i * 2 for i in range(a[0])], lambda a: sum(i * i for i in range(a[0]) if i != 2),
+    lambda a: list(range(a[0])), lambda a: sorted(range(a[0], a[1], -1)),
+    lambda a: any(i == 3 for i in range(a[0])), lambda a: list(reversed(range(a[0])))])
+def test_questions(function: Callable[..., Any]) -> None:
+    compiled = weft.compile(function)
+    for bounds in BOUNDS:
+        same(function(np.array(bounds)), compiled(np.array(bounds)))
+
+
+@pytest.mark.parametrize(("function", "problem"), [
+    (lambda a: range(a[0])[a[2]], IndexError), (lambda a: range(a[0])[-1], IndexError),
+    (lambda a: min(range(a[0])), ValueError), (lambda a: max(range(a[0])), ValueError),
+    (lambda a: range(a[0]).index(a[2]), ValueError),
+    (lambda a: len(range(0, 9, a[1])), ValueError)])
+def test_what_there_is_not(function: Callable[..., Any], problem: type) -> None:
+    compiled = weft.compile(function)
+    for bounds in ([5, 2, 1], [0, 0, 1], [2, 0, 2]):
+        array = np.array(bounds)
+        try:
+            want = function(array)
+        except problem:
+            with pytest.raises(problem):
+                compiled(array)
+        else:
+            same(want, compiled(array))
+
+
+@pytest.mark.parametrize(("item", "inside"), [
+    (np.float32(3), True), (np.int8(3), True), (np.uint64(2**63 + 5), False), (3 + 0j, True),
+    (3 + 1j, False), (np.nan, False), (np.inf, False), (True, True), (-0.0, True), (4.5, False)])
+def test_items_of_all_kinds(item: Any, inside: bool) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", weft.RecompileWarning)
+        assert weft.compile(lambda x, n: x in range(n))(item, np.int64(1000)) == inside
+
+
+def test_an_integer_argument_becomes_static_only_where_python_has_to_know_it() -> None:
+    @weft.compile(on_recompile="silent")
+    def function(n: int, k: int) -> Any:
+        return list(range(n)), len(range(k))
+
+    assert function(3, 5) == ([0, 1, 2], 5)
+    assert function(3, 9) == ([0, 1, 2], 9)
+    assert function.cache_info().specialisations == 1 and set(function.fixed) == {"n"}
+    assert weft.compile(lambda n: range(n)[1:])(5) == range(1, 5)
+
+
+def test_gradient_through_a_loop_backwards() -> None:
+    def function(x: Any, count: Any) -> Any:
+        for i in reversed(range(1, count)):
+            x = x * x * i
+        return x
+
+    # ((x**2 * 2)**2 * 1) = 4 x**4, for count = 3
+    assert weft.grad(function)(1.5, 3) == pytest.approx(16 * 1.5 ** 3)
