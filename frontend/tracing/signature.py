@@ -8,13 +8,21 @@ from __future__ import annotations
 import copy
 import inspect
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from typing import Any
 
 import numpy as np
 
 from ...ir.diagnose import error
-from ...ir.indices.index import Dim
+from ...ir.indices.index import Dim, symbols_of
 from ...ir.types import BOOL, C128, F64, I64, TensorType, as_dtype
 from .. import tree
 from ..exact import UnhashableError, exact
@@ -276,12 +284,14 @@ class Signature:
             if not omitted and not any(_covers(wanted, name) for name in plain):
                 raise error("W105", f"dynamic: no argument '{wanted}'", locs=user_loc(),
                             hint=f"the arguments are {', '.join(names)}")
-        found = []
+        found: list[tuple[str, TensorType]] = []
         for leaf, name, short in zip(leaves, names, plain, strict=True):
             kind, type_ = leaf_type(leaf, name)
             for wanted, dims in self.dynamic.items():
                 if _covers(wanted, short):
-                    type_ = type_.with_shape(_symbolic(type_, dims, name))
+                    known = {size for _, other in found for dim in other.shape
+                             for size in symbols_of(dim)}
+                    type_ = type_.with_shape(_symbolic(type_, dims, name, known))
             found.append((kind, type_))
         return found
 
@@ -306,7 +316,9 @@ def _covers(wanted: str, name: str) -> bool:
     return name == wanted or name.startswith(wanted + ".")
 
 
-def _symbolic(type_: TensorType, dims: Mapping[int, Any], name: str) -> tuple[Dim, ...]:
+def _symbolic(
+    type_: TensorType, dims: Mapping[int, Any], name: str, taken: Collection[str]
+) -> tuple[Dim, ...]:
     shape: list[Any] = list(type_.shape)
     for axis, dim in dims.items():
         if not -len(shape) <= axis < len(shape):
@@ -314,7 +326,7 @@ def _symbolic(type_: TensorType, dims: Mapping[int, Any], name: str) -> tuple[Di
                         types=[type_], hint=f"its axes are 0 to {len(shape) - 1}" if shape
                         else "it has no dims")
         shape[axis] = dim
-    return Spec(type_.dtype, shape).type(name).shape
+    return Spec(type_.dtype, shape).type(name, taken).shape
 
 
 def leaf_type(leaf: Any, name: str) -> tuple[str, TensorType]:

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,9 +59,14 @@ class Spec:
         return Spec(type_.dtype, tuple(None if plain_symbol(dim) == "None" else dim
                                        for dim in type_.shape))
 
-    def type(self, name: str) -> TensorType:
-        """The tensor type of an argument of that name, which gives its unknown dims symbols."""
-        stem = "".join(c if c.isalnum() else "_" for c in name).strip("_") or "n"
+    def type(self, name: str, taken: Collection[str] = ()) -> TensorType:
+        """The tensor type of an argument of that name, which gives its unknown dims symbols: none
+        of those that are ``taken``, as names that differ in their signs alone would give."""
+        stem = "".join(c if c.isalnum() else "_" for c in name).strip("_")
+        if not stem.isidentifier():
+            stem = f"n{stem}"
+        while any(f"{stem}_{axis}" in taken for axis, dim in enumerate(self._shape) if dim is None):
+            stem += "_"
         return TensorType(self.dtype, tuple(
             symbol(f"{stem}_{axis}") if dim is None else dim
             for axis, dim in enumerate(self._shape)))

@@ -22,7 +22,7 @@ from ....runtime.state import Cell, Writer, commit, moment, written_here
 from ...numpy_api.select.at import At
 from ..context.active import context_for
 from ..context.recorder import ACTIVE, TraceContext
-from ..context.scope import SCOPE, checked_name
+from ..context.scope import SCOPE, checked_label
 from ..source import is_internal, user_loc
 from ..values.methods import ArrayMethods
 from ..values.tracer import Tracer
@@ -52,7 +52,7 @@ class Variable(ArrayMethods):
         if isinstance(value, Tracer):
             raise error("W203", "a variable needs a first value that is known now", locs=user_loc(),
                         types=[value.type], hint="make it from a plain array, then assign")
-        stem = SCOPE.get().prefix + checked_name(name or "Variable", "variable")
+        stem = SCOPE.get().prefix + checked_label(name or "Variable", "variable")
         try:
             array = np.array(value)
         except ValueError as problem:
