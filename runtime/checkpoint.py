@@ -206,6 +206,11 @@ def _values(variables: Mapping[str, Any], step: Any) -> tuple[dict[str, Array], 
     return arrays, None if step is None else _count(number)
 
 
+def step_of(step: Any) -> int:
+    """The number that a step, or a variable that counts them, is now. Raises FeedError (W304)."""
+    return _count(_value(step))
+
+
 def _count(step: Array) -> int:
     """A step as a number of updates: it is part of file names, by which writers know their own."""
     whole = step.shape == () and step.dtype.kind in "iuf" and np.isfinite(step) and step >= 0

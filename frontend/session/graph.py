@@ -211,7 +211,7 @@ class Graph(Stays, TraceContext):
             spec = dtype if isinstance(dtype, Spec) else Spec.parse(dtype)
         else:
             spec = Spec(dtype, () if shape is None else shape)
-        stem = checked_label(name or "placeholder", "placeholder")
+        stem = checked_label("" if name is None else name, "placeholder") or "placeholder"
         with self.lock:
             label = self.graph.unique_name(stem)
             known = {size for each in self.graph.values() for dim in each.type.shape

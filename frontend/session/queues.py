@@ -11,6 +11,7 @@ Outside of a graph the same calls act at once, and wait. ``runtime.queues`` has 
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -281,8 +282,11 @@ def _graph_around(ctx: TraceContext) -> TraceContext:
 
 
 def _positive(n: Any, what: str) -> int:
-    if isinstance(n, Tracer | bool) or not hasattr(n, "__index__") or (
-            int(n.__index__()) < 1):
+    try:
+        number = 0 if isinstance(n, Tracer | bool) else operator.index(n)
+    except TypeError:
+        number = 0
+    if number < 1:
         raise error("W305", f"{what} takes a positive number that is known now, not {n!r}",
-                    locs=user_loc())
-    return int(n.__index__())
+                    locs=user_loc(), hint="give an integer of 1 or more")
+    return number

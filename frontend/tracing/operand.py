@@ -391,6 +391,9 @@ def as_shape(shape: Any, inferred: bool = False) -> tuple[Dim, ...]:
     for dim in found:
         if isinstance(dim, int) and dim < (-1 if inferred else 0):
             raise error("W103", f"the size {dim} is negative", hint="give 0 or more")
+        if isinstance(dim, int) and dim > np.iinfo(np.intp).max:
+            raise error("W103", f"the size {dim} is larger than any memory",
+                        hint="give a smaller one")
     return found
 
 

@@ -78,8 +78,7 @@ class Signature:
         dynamic: Mapping[str, Mapping[int, Any]] | None = None,
     ) -> None:
         self.function = function
-        names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
-        self.static = frozenset(names)
+        self.static = frozenset(names_in(static_argnames, "static_argnames"))
         self.fixed: frozenset[str] = frozenset()  # names of leaves that are static, too
         self.specs = True
         self.dynamic = _dynamic({} if dynamic is None else dynamic)
@@ -294,6 +293,25 @@ class Signature:
                     type_ = type_.with_shape(_symbolic(type_, dims, name, known))
             found.append((kind, type_))
         return found
+
+
+def names_in(given: Any, option: str) -> tuple[str, ...]:
+    """The names that an option lists; a text is one. Raises DTypeError (W112) for other things."""
+    names = (given,) if isinstance(given, str) else given
+    if isinstance(names, Iterable) and not isinstance(names, bytes | np.ndarray):
+        found = tuple(names)
+        if all(isinstance(name, str) for name in found):
+            return found
+    raise error("W112", f"{option}={given!r} is neither a name nor a list of names",
+                locs=user_loc(), hint=f"write {option}='x', or {option}=('x', 'y')")
+
+
+def checked_flag(given: Any, option: str) -> None:
+    """Raises DTypeError (W112) for an option that is neither True nor False: a text would count as
+    True, whatever it says."""
+    if not isinstance(given, bool | np.bool_):
+        raise error("W112", f"{option}={given!r} is neither True nor False", locs=user_loc(),
+                    hint=f"write {option}=True or {option}=False")
 
 
 def _dynamic(given: Any) -> dict[str, dict[int, Any]]:

@@ -52,7 +52,8 @@ class Variable(ArrayMethods):
         if isinstance(value, Tracer):
             raise error("W203", "a variable needs a first value that is known now", locs=user_loc(),
                         types=[value.type], hint="make it from a plain array, then assign")
-        stem = SCOPE.get().prefix + checked_label(name or "Variable", "variable")
+        stem = SCOPE.get().prefix + (
+            checked_label("" if name is None else name, "variable") or "Variable")
         try:
             array = np.array(value)
         except ValueError as problem:
