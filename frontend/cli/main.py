@@ -222,8 +222,10 @@ def _stage(stages: Stages | FlowStages, name: str) -> str:
     try:
         return stages.text(name)
     except ModuleNotFoundError as problem:
-        raise UsageError(f"--stage {name} needs the package {problem.name}: "
-                         "pip install 'weft[gpu]'") from None
+        extra = f"the package {problem.name}: pip install {problem.name}"
+        if problem.name == "triton":
+            extra = "the package triton: pip install 'weft[gpu]'"
+        raise UsageError(f"--stage {name} needs {extra}") from None
 
 
 def run(options: argparse.Namespace) -> None:

@@ -145,6 +145,9 @@ def export(function: Any, *specs: Any, path: str | Path, target: str | None = No
     See ``frontend.interchange.export`` for what is in it; ``weft.load(path)`` runs it without a
     compiler. ``target`` defaults to x86-64-v3, so that the artifact runs on other machines.
     """
+    if not callable(function):
+        raise error("W112", f"what is exported is a function, not {type(function).__name__}",
+                    locs=user_loc(), hint="write such as weft.export(f, 'f32[3]', path='model')")
     found = function if isinstance(function, (Function, Bound)) else compile(function)
     base: Function[..., Any] = found.function if isinstance(found, Bound) else found
     specs = (*found.given, *specs) if isinstance(found, Bound) else specs

@@ -44,7 +44,14 @@ from .bound import Bound, is_argument
 from .flow import make_step
 from .pipeline import BUILDING, STEPS, Options
 from .progress import Hook, compiling, taken
-from .specialisation import ANOTHER_STATIC, Specialisation, difference, stages_of, verified
+from .specialisation import (
+    ANOTHER_STATIC,
+    Change,
+    Specialisation,
+    difference,
+    stages_of,
+    verified,
+)
 from .stages import Lowered
 from .stateful import Changing, changes_its_object, of_object
 from .ways import miss
@@ -347,11 +354,12 @@ class Function(Generic[P, R]):
             if found is not None and old is None:
                 return found, leaves, structure
             start = time.perf_counter()
-            change = old or difference(self._made.values(), names, types)
+            change = Change(old, "pass the array as an argument") if old else difference(
+                self._made.values(), names, types)
             if self._made and self._on_recompile == "error":
-                raise error("W405", f"{self.__name__} would be compiled again: {change}",
+                raise error("W405", f"{self.__name__} would be compiled again: {change.text}",
                             locs=user_loc(),
-                            hint="make the dim dynamic, or allow it with on_recompile='warn'")
+                            hint=f"{change.advice}, or allow it with on_recompile='warn'")
             with paused_collector(), self._compiling():
                 with taken("trace", self.__name__):
                     traced = self._traced(signature, args, kwargs, room, nothing)
@@ -360,9 +368,8 @@ class Function(Generic[P, R]):
             spent = 1e3 * (time.perf_counter() - start)
             longer = found is not None and 0 < found.traced.room < traced.room
             if self._made and self._on_recompile == "warn" and not longer and not (
-                    change == ANOTHER_STATIC and self._is_choice(structure)):
-                self._warn(change, spent, "see weft.compile(dynamic=...)" if old is None else
-                           "pass the array as an argument")
+                    change.text == ANOTHER_STATIC and self._is_choice(structure)):
+                self._warn(change, spent)
             rivals = signature.rivals(signature.bind(args, kwargs)[0])
             made = Specialisation(traced, stages, program, tuple(names), types, spent, rivals)
             self._made[key] = made
@@ -392,15 +399,15 @@ class Function(Generic[P, R]):
         for key in [key for key, made in list(self._aliases.items()) if made is old]:
             self._aliases.pop(key, None)
 
-    def _warn(self, change: str, spent: float, advice: str) -> None:
+    def _warn(self, change: Change, spent: float) -> None:
         place = user_loc()
         where = f" at {place[0]}" if place else ""
         frame, level = sys._getframe(1), 2
         package = __name__.partition(".")[0]
         while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(package):
             frame, level = frame.f_back, level + 1
-        warnings.warn(f"{self.__name__} recompiled ({spent:.0f} ms): {change}{where}; {advice}",
-                      RecompileWarning, stacklevel=level)
+        warnings.warn(f"{self.__name__} recompiled ({spent:.0f} ms): {change.text}{where}; "
+                      f"{change.advice}", RecompileWarning, stacklevel=level)
 
     # -- stages ---------------------------------------------------------------------------------
 

@@ -6,10 +6,11 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...ir.convert import spelling
 from ...ir.diagnose import error
 from ...ir.graph import all_nodes, apart
 from ...ir.interp.graph import run_graph
@@ -108,22 +109,60 @@ def stages_of(
 ANOTHER_STATIC = "a static argument or variable is another"
 
 
+class Change(NamedTuple):
+    """What of the arguments is another than before, and what to write so that it need not be
+    compiled for."""
+
+    text: str
+    advice: str
+
+
 def difference(
     made: Iterable[Specialisation], names: Sequence[str], types: Sequence[tuple[str, TensorType]]
-) -> str:
+) -> Change:
     """What tells arguments from those of the most similar specialisation."""
-    best: list[str] | None = None
-    for other in made:
+    best: tuple[Specialisation, list[str]] | None = None
+    others = list(made)
+    for other in others:
         if list(other.names) != list(names):
             continue
         parts = [part for name, (kind, type_), (old_kind, old)
                  in zip(names, types, other.types, strict=True)
                  for part in _changes(name, kind, type_, old_kind, old)]
-        if best is None or len(parts) < len(best):
-            best = parts
+        if best is None or len(parts) < len(best[1]):
+            best = other, parts
     if best is None:
-        return "the arguments have another structure"
-    return "; ".join(best[:3]) or ANOTHER_STATIC
+        return _other_names(others, names)
+    if not best[1]:
+        return Change(ANOTHER_STATIC, "leave it out of static_argnames to have it traced")
+    return Change("; ".join(best[1][:3]), _advice(names, types, best[0].types))
+
+
+def _other_names(made: Sequence[Specialisation], names: Sequence[str]) -> Change:
+    apart = min((set(other.names) ^ set(names) for other in made), key=len, default=set[str]())
+    said = [f"{name} is {'new' if name in names else 'gone'}" for name in sorted(apart)]
+    return Change("; ".join(["the arguments have another structure", *said[:3]]),
+                  "pass the same nest of arguments at each call")
+
+
+def _advice(names: Sequence[str], types: Sequence[tuple[str, TensorType]],
+            old_types: Sequence[tuple[str, TensorType]]) -> str:
+    """What to write for arguments of other types: the first of them that no dim explains, or all
+    dims at once, where those that change alike have one symbol."""
+    symbols: dict[Any, str] = {}
+    dynamic: dict[str, dict[int, str]] = {}
+    for name, (kind, new), (old_kind, old) in zip(names, types, old_types, strict=True):
+        if kind != old_kind or new.rank != old.rank:
+            return f"pass {name} in one way: an {old_kind} of {old.rank} dims" if (
+                old_kind == "array") else f"pass {name} in one way: as a Python number"
+        if new.dtype != old.dtype:
+            return f"convert it: {name}.astype({spelling(old.dtype)})" if kind == "array" else (
+                f"pass {name} in one way: as {spelling(old.dtype)}({name})")
+        for axis, pair in enumerate(zip(old.shape, new.shape, strict=True)):
+            if pair[0] != pair[1]:
+                symbol = symbols.setdefault(pair, f"n{len(symbols) or ''}")
+                dynamic.setdefault(name, {})[axis] = symbol
+    return f"see weft.compile(dynamic={dynamic})"
 
 
 def _changes(name: str, kind: str, new: TensorType, old_kind: str, old: TensorType) -> list[str]:

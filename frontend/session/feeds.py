@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.convert import conversion
 from ...ir.diagnose import error
 from ...ir.graph import Value
 from ...ir.types import keeps_kind
@@ -98,11 +99,9 @@ def convert(feed: Fed, given: Any, whole: bool = False) -> Any:
     numeric = array.dtype.kind not in "OSUMm"
     got = (f"{array.dtype}{list(array.shape)}" if numeric or isinstance(given, np.ndarray)
            else type(given).__name__)
-    spelled = f"np.{dtype}" if hasattr(np, str(dtype)) else f"ml_dtypes.{dtype}"
     raise error("W303", f"{feed.name} is {wanted}, got {got}", locs=user_loc(),
                 hint=f"feed numbers that {wanted.dtype} holds" if out_of_range else
-                f"convert it: np.asarray(x).astype({spelled})" if numeric
-                else "feed numbers, or arrays of them")
+                conversion(given, wanted.dtype))
 
 
 def _as_finite(converted: Any, array: Any) -> bool:

@@ -158,7 +158,7 @@ def too_large(number: Any, dtype: Any) -> Error:
     """The error of a Python integer that a dtype cannot hold."""
     return error("W131", f"Python integer {number} out of bounds for {dtype}",
                  hint="use a number that fits, or give the array a wider dtype: "
-                      "x.astype(np.int64)")
+                      f"x.astype(np.{'int64' if fits_int64(number) else 'float64'})")
 
 
 def stored(number: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

@@ -347,12 +347,24 @@ def _symbolic(
     return Spec(type_.dtype, shape).type(name, taken).shape
 
 
+def _plainly(array: Any) -> str:
+    """What passes the numbers of an array of a class with arithmetic of its own, and what of them
+    is lost by that."""
+    if isinstance(array, np.ma.MaskedArray):
+        return "pass np.ma.filled(x, 0), whose masked elements are zeros, and its mask: " \
+               "np.ma.getmaskarray(x)"
+    if isinstance(array, np.matrix):
+        return "pass np.asarray(x), whose * is element by element, and write @ for products"
+    return f"pass np.asarray(x): what {type(array).__name__} adds to the numbers is lost"
+
+
 def leaf_type(leaf: Any, name: str) -> tuple[str, TensorType]:
     """Kind and type of an argument leaf. Raises DTypeError (W112) if it cannot be traced."""
     if isinstance(leaf, (np.ndarray, np.generic)):
         if leaf.__array_priority__ > 0:  # NumPy would let it have its way: matrices, masks, units
             raise error("W112", f"argument {name}: a {type(leaf).__name__} has arithmetic of its "
-                                "own", locs=user_loc(), hint="pass np.asarray(x)")
+                                "own, which a compiled function has not", locs=user_loc(),
+                        hint=_plainly(leaf))
         try:
             return "array", TensorType(as_dtype(leaf.dtype), leaf.shape)
         except TypeError:

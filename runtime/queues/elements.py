@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.convert import conversion
 from ...ir.diagnose import Error, error
 from ...ir.indices.dims import bind_dims
 from ...ir.indices.index import symbols_of
@@ -41,11 +42,11 @@ class Elements:
             plain = not isinstance(column, np.ndarray | np.generic)
             if array.dtype != wanted and not (
                     plain and np.can_cast(array.dtype, wanted, "same_kind")):
-                raise self._misfit(array, type_, many)
+                raise self._misfit(array, column, type_, many)
             array = np.array(array if many else array[None], wanted, order="C")
             fits = array.shape[1:] == sizes if sizes is not None else _fits(array, type_)
             if not fits or not array.ndim:
-                raise self._misfit(array if many else array[0], type_, many)
+                raise self._misfit(array if many else array[0], column, type_, many)
             found.append(array)
         if len(found) > 1 and many and len({len(array) for array in found}) > 1:
             counts = ", ".join(str(len(each)) for each in found)
@@ -56,9 +57,9 @@ class Elements:
                       [f"array {at}" for at in range(len(found))])
         return tuple(found)
 
-    def _misfit(self, array: Array, type_: TensorType, many: bool) -> Error:
+    def _misfit(self, array: Array, given: Any, type_: TensorType, many: bool) -> Error:
         rows, wanted = "rows of " if many else "", type_.dtype.numpy
-        hint = f"convert it: x.astype(np.{wanted})"
+        hint = conversion(given, type_.dtype)
         if array.dtype == wanted:
             hint = "sizes that differ from element to element need weft.PaddingFIFOQueue, with None"
         return error("W305", f"queue '{self.queue}' takes {rows}{type_}, got {array.dtype}"

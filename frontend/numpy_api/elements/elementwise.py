@@ -422,8 +422,10 @@ def resolve(
         return _resolved(ufunc, tuple(map(kind_of, inputs)), dtype, casting)
     except TypeError as problem:
         # NumPy's advice on booleans is worth passing on.
-        hint = "use ^ or np.logical_xor, or convert with .astype" if "boolean" in str(
-            problem) else "convert with .astype"
+        wanted = "float64" if any(kinds.startswith("dd") for kinds in ufunc.types) else "int64"
+        hint = f"convert it: x.astype(np.{wanted})"
+        if "boolean" in str(problem):
+            hint = "use ^ or np.logical_xor, or convert it: x.astype(np.int64)"
         raise error("W111", f"np.{ufunc.__name__} does not take operands of these dtypes",
                     types=[type_of(x) for x in inputs], hint=hint) from None
 
