@@ -11,7 +11,7 @@ from ...ir.convert import conversion
 from ...ir.diagnose import Error, error
 from ...ir.indices.dims import bind_dims
 from ...ir.indices.index import symbols_of
-from ...ir.types import TensorType
+from ...ir.types import TensorType, keeps_kind
 from .stores import Array, Columns, Rows
 
 
@@ -41,7 +41,7 @@ class Elements:
             array = column if type(column) is np.ndarray else np.asarray(column)
             plain = not isinstance(column, np.ndarray | np.generic)
             if array.dtype != wanted and not (
-                    plain and np.can_cast(array.dtype, wanted, "same_kind")):
+                    plain and keeps_kind(array.dtype, wanted)):
                 raise self._misfit(array, column, type_, many)
             array = np.array(array if many else array[None], wanted, order="C")
             fits = array.shape[1:] == sizes if sizes is not None else _fits(array, type_)

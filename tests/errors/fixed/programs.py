@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import weft
 
@@ -685,3 +687,121 @@ def gradients_of_other_parameters() -> Any:
     sgd = weft.optim.SGD(0.5)
     return sgd.update({"w": X, "b": X}, sgd.init(params), params)[0], {
         "w": ONES / 2, "b": ONES / 2}
+
+
+@fixed("float(x)")
+def integers_beyond_64_bits() -> Any:
+    @weft.compile
+    def factorial(n: Any) -> Any:
+        total = 1.0
+        for x in range(1, n + 1):
+            total = total * float(x)
+        return total
+
+    return factorial(25), float(math.factorial(25))
+
+
+@fixed("x.astype(np.float64)")
+def an_integer_that_no_dtype_holds() -> Any:
+    return weft.compile(lambda x: x.astype(np.float64) + 2**70)(np.arange(3)), np.full(3, 2.0**70)
+
+
+@fixed("np.ma.filled(x, 0)", "np.ma.getmaskarray(x)")
+def argument_with_a_mask() -> Any:
+    x = np.ma.array([1.0, 2.0], mask=[False, True])
+    f = weft.compile(lambda x, mask: (x * 2, np.where(mask, 0, x).sum()))
+    return f(np.ma.filled(x, 0), np.ma.getmaskarray(x)), (np.ma.filled(x * 2, 0), x.sum())
+
+
+@fixed("np.asarray(x)", "for products")
+def argument_is_a_matrix() -> Any:
+    x = np.array([[1.0, 2], [3, 4]]).view(np.matrix)
+    product = weft.compile(lambda x: x @ x)
+    return product(np.asarray(x)), np.asarray(x * x)
+
+
+@fixed("np.real(idx).astype(np.int64)")
+def index_by_complex_numbers() -> Any:
+    f = weft.compile(lambda x, idx: x[np.real(idx).astype(np.int64)])
+    return f(X * np.arange(1, 4)[:, None], np.array([1j, 2])), [[1.0] * 4, [3.0] * 4]
+
+
+@fixed("weft.export(f, 'f32[3]', path=")
+def an_export_of_nothing() -> Any:
+    f = weft.compile(lambda x: x * 2)
+    with tempfile.TemporaryDirectory() as path:
+        weft.export(f, 'f32[3]', path=path + "/model")
+        return weft.load(path + "/model")(X[0, :3]), np.full(3, 2.0)
+
+
+@fixed("on_recompile='warn'", "pass the same nest of arguments at each call")
+def recompilation_for_another_nest() -> Any:
+    f = weft.compile(on_recompile="error")(lambda batch: batch["x"] * 2)
+    g = weft.compile(on_recompile='warn')(lambda batch: batch["x"] * 2)
+    g({"x": X})
+    with pytest.warns(weft.RecompileWarning):
+        found = g({"x": X, "y": X})
+    return [f({"x": X}), f({"x": 2 * X}), found], [2 * ONES, 4 * ONES, 2 * ONES]
+
+
+@fixed("x.astype(np.float32)")
+def recompilation_for_another_dtype() -> Any:
+    f = weft.compile(on_recompile="error")(lambda x: x * 2)
+    x = X.astype(np.float64)
+    return [f(X), f(x.astype(np.float32))], [2 * ONES, 2 * ONES]
+
+
+@fixed("'x:0': value", "f32[b,4]")
+def a_size_that_nothing_fed_tells() -> Any:
+    g, value = weft.Graph("mlp"), X
+    with g.as_default():
+        x = weft.placeholder("f32[b,4]", name="x")
+        zeros = np.zeros(x.shape[0])
+    return weft.Session(g).run(zeros, {'x:0': value}), np.zeros(3)
+
+
+@fixed("leave it out", "s.run([])")
+def fetch_of_nothing() -> Any:
+    s, x, relu = session()
+    return [s.run([relu], {x: X}), s.run([])], [[np.full((3, 5), 4.0)], []]
+
+
+@fixed("feed numbers that f32 holds")
+def feed_of_numbers_too_large() -> Any:
+    s, x, _ = session()
+    return s.run(x, {x: np.full((3, 4), 1e30)}), np.full((3, 4), 1e30)
+
+
+@fixed("np.array([1, 2], np.float32)")
+def feed_of_text() -> Any:
+    g = weft.Graph()
+    with g.as_default():
+        x = weft.placeholder("f32", (2,), name="x")
+    return weft.Session(g).run(x, {x: np.array([1, 2], np.float32)}), [1.0, 2.0]
+
+
+@fixed("name='weights_0'")
+def a_name_of_a_value() -> Any:
+    return weft.Variable(W, name='weights_0').value, W
+
+
+@fixed("w.assign(safetensors.numpy.load_file(path)['w'])")
+def a_checkpoint_of_no_step() -> Any:
+    import safetensors.numpy
+
+    w = weft.Variable(X, name="w")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "missing"
+        safetensors.numpy.save_file({"w": X * 2}, path, {"step": "last"})
+        w.assign(safetensors.numpy.load_file(path)['w'])
+    return w.value, 2 * ONES
+
+
+@fixed("static_argnames='x'")
+def names_of_static_arguments_by_number() -> Any:
+    return weft.compile(static_argnames='x')(lambda n, x: np.zeros(x) + n)(1.0, 2), [1.0, 1.0]
+
+
+@fixed("disable=False")
+def an_option_that_is_text() -> Any:
+    return weft.compile(disable=False)(lambda x: x * 2)(X), 2 * ONES

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 import weft
@@ -104,3 +105,28 @@ def a_checkpoint_in_a_folder_that_is_none() -> Any:
         weft.save(Path(folder) / "missing" / "w", {"w": X})
         weft.restore(Path(folder) / "missing" / "w", {"w": into})
     return into, X
+
+
+@fixed("np.real(x).astype(ml_dtypes.bfloat16)")
+def an_element_of_complex_numbers() -> Any:
+    q, x = weft.FIFOQueue(10, "bf16[3]", name="rows"), [1 + 1j, 2j, 3]
+    q.enqueue(np.real(x).astype(ml_dtypes.bfloat16))
+    return q.dequeue().astype(np.float32), [1.0, 0, 3]
+
+
+@fixed("np.array([1, 2], np.float32)")
+def an_element_that_is_text() -> Any:
+    q = weft.FIFOQueue(10, "f32[2]", name="rows")
+    q.enqueue(np.array([1, 2], np.float32))
+    return q.dequeue(), [1.0, 2.0]
+
+
+@fixed("step=100", "a variable that each update adds 1 to")
+def a_saver_that_counts_by_name() -> Any:
+    steps = weft.Variable(3, name="steps")
+    with tempfile.TemporaryDirectory() as folder:
+        with weft.Saver(folder, {"w": X}, step=steps):
+            steps.assign_add(1)
+        counted = weft.restore(folder, {})
+        weft.save(folder, {"w": X}, step=100, keep=2)
+        return [counted, weft.restore(folder, {})], [4, 100]
