@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from typing import Any, SupportsIndex
+from typing import Any
 from weakref import WeakSet
 
 MOST_THREADS = 1 << 16  # more than any machine has; each takes a stack
@@ -62,9 +62,12 @@ def set_num_threads(count: int) -> None:
 
     >>> set_num_threads(1)
     """
-    if isinstance(count, bool) or not isinstance(count, SupportsIndex):
+    try:
+        number = None if isinstance(count, bool) else operator.index(count)
+    except TypeError:
+        number = None
+    if number is None:
         raise TypeError(f"the number of threads is an integer, not {count!r}")
-    number = operator.index(count)
     if not 1 <= number <= MOST_THREADS:
         raise ValueError(f"the number of threads is from 1 to {MOST_THREADS}, not {number}")
     _LIMIT.set(number)

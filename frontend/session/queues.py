@@ -266,10 +266,12 @@ class RandomShuffleQueue(FIFOQueue):
 
     def __init__(self, capacity: int, specs: Any, min_after_dequeue: int = 0,
                  seed: int | None = None, *, name: str = "queue") -> None:
+        room = _positive(capacity, "capacity")
         if isinstance(min_after_dequeue, bool) or not isinstance(
-                min_after_dequeue, int | np.integer) or not 0 <= min_after_dequeue < capacity:
+                min_after_dequeue, int | np.integer) or not 0 <= min_after_dequeue < room:
             raise error("W305", f"min_after_dequeue is a number from 0 to below the capacity, not "
-                                f"{min_after_dequeue!r}", locs=user_loc())
+                                f"{min_after_dequeue!r}", locs=user_loc(),
+                        hint=f"write such as min_after_dequeue={room // 2}")
         order = None if seed is None else checked_seed(seed, "a queue")
         self._set_up(capacity, specs, name, lambda types: Pool(types, order), min_after_dequeue)
 

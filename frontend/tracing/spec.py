@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ class Spec:
     def __init__(self, dtype: Any, shape: Sequence[Any] = ()) -> None:
         try:
             self.dtype = as_dtype(dtype)
-            if isinstance(shape, str | bytes | Mapping):
+            if isinstance(shape, str | bytes | Mapping) or not isinstance(shape, Iterable):
                 raise TypeError(f"a shape is a tuple of sizes, not {shape!r}")
             self._shape = tuple(_dim(dim) for dim in shape)
         except (TypeError, ValueError) as problem:
