@@ -12,9 +12,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
 import safetensors.numpy
 
+import weft
 from weft.frontend.tracing.arrays.variable import Variable
 from weft.frontend.tracing.context.scope import device
 from weft.ir.diagnose import Error
@@ -236,7 +236,7 @@ STEPS = ("last", "1.5", "-1", "", "nan", "٣", "1_0", " 1", "9" * 5000)
 def test_a_step_that_is_no_number_changes_nothing(step: str, tmp_path: Path) -> None:
     file, w = tmp_path / "w", weft.Variable(np.ones(3), name="w")
     filled = np.ones(3)
-    save_file({"w": np.zeros(3), "a": np.zeros(3)}, file, {"step": step})
+    safetensors.numpy.save_file({"w": np.zeros(3), "a": np.zeros(3)}, file, {"step": step})
     for wanted in ([w], {"w": w, "a": filled}):
         with pytest.raises(weft.Error, match="W403: .* no whole number"):
             weft.restore(file, wanted)
@@ -244,8 +244,8 @@ def test_a_step_that_is_no_number_changes_nothing(step: str, tmp_path: Path) -> 
 
 
 def test_every_cut_and_every_flipped_bit_changes_nothing(tmp_path: Path) -> None:
-    """The file is of two variables and an array; each is as it was, or the file is refused not at
-    all: its bytes between the header and the arrays mean nothing."""
+    """Either the file is refused and all is as it was, or all is read and right: a few bits of a
+    file, such as those of its blanks, mean nothing."""
     file = tmp_path / "w"
     w, v = weft.Variable(np.ones(2), name="w"), weft.Variable(np.int32(3), name="v")
     filled = np.full(2, 7, np.int16)
