@@ -24,15 +24,22 @@ def conversion(given: Any, wanted: DType, name: str = "x") -> str:
     >>> conversion(np.ones(2) * 1j, F32)
     'take a part of it: np.real(x).astype(np.float32)'
     """
-    try:
-        kind = np.asarray(given).dtype.kind
-    except ValueError:  # of parts of several lengths
-        kind = "O"
-    kind = "f" if kind == "V" and np.asarray(given).dtype.names is None else kind  # ml_dtypes
+    kind = _kind(given)
     target = spelling(wanted)
     if kind not in "biufc":
         return f"give numbers, or an array of them: np.array([1, 2], {target})"
     if kind == "c" and wanted.kind != "c":
         return f"take a part of it: np.real({name}).astype({target})"
-    own = name if isinstance(given, np.ndarray | np.generic) else f"np.asarray({name})"
+    own = name if hasattr(given, "astype") else f"np.asarray({name})"
     return f"convert it: {own}.astype({target})"
+
+
+def _kind(given: Any) -> str:
+    """The kind of the numbers of an array, of what has a dtype as one, or of Python's."""
+    if not hasattr(given, "dtype"):
+        try:
+            given = np.asarray(given)
+        except ValueError:  # of parts of several lengths
+            return "O"
+    dtype = np.dtype(given.dtype)
+    return "f" if dtype.kind == "V" and dtype.names is None else dtype.kind  # of ml_dtypes

@@ -16,6 +16,7 @@ from collections.abc import (
     Iterator,
     Mapping,
     Sequence,
+    Set,
 )
 from typing import Any
 
@@ -387,7 +388,18 @@ def leaf_type(leaf: Any, name: str) -> tuple[str, TensorType]:
         leaf = Spec.parse(leaf)
     if isinstance(leaf, Spec):
         return "array", leaf.type(name)
-    shown = f"{leaf!r}" if isinstance(leaf, int) else type(leaf).__name__
-    raise error("W112", f"argument {name}: {shown} cannot be traced", locs=user_loc(),
-                hint="pass NumPy arrays, numbers or nests of them; register a class of your own "
-                     "with weft.tree.register, or name the argument in static_argnames")
+    if isinstance(leaf, int):
+        raise error("W112", f"argument {name}: {leaf} is more than 64 bits hold", locs=user_loc(),
+                    hint="pass float(n), or name the argument in static_argnames")
+    raise error("W112", f"argument {name}: {type(leaf).__name__} cannot be traced",
+                locs=user_loc(), hint=_instead_of(leaf))
+
+
+def _instead_of(leaf: Any) -> str:
+    """What to pass in place of an object that cannot be traced."""
+    if isinstance(leaf, Set):
+        return f"pass NumPy arrays, numbers or nests of them: tuple(x) of a {type(leaf).__name__}"
+    own = ("pass NumPy arrays, numbers or nests of them; register a class of your own with "
+           "weft.tree.register")
+    return own if type(leaf).__hash__ is None else (
+        f"{own}, or name the argument in static_argnames")

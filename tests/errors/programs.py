@@ -862,3 +862,33 @@ def names_of_static_arguments_by_number() -> None:
 @wrong("W112", TypeError)
 def an_option_that_is_text() -> None:
     weft.compile(disable="no")(lambda x: x)  # type: ignore[call-overload]  # here
+
+
+@wrong("W112", TypeError)
+def argument_of_more_than_64_bits() -> None:
+    f = weft.compile(lambda x, n: x * n)
+    f(np.arange(3), 2**70)  # here
+
+
+@wrong("W112", TypeError)
+def a_shift_by_a_half() -> None:
+    weft.compile(lambda x, shift: np.roll(x, shift))(np.arange(4), np.array(1.5))  # here
+
+
+@wrong("W203", TypeError)
+def an_array_of_the_function_around() -> None:
+    @weft.compile
+    def outer(x: Any) -> Any:
+        y = np.zeros(3)
+        g = weft.Graph()
+        with g.as_default():
+            v = weft.placeholder("f64", (), name="v")
+            y[0] = v  # here
+        return x
+
+    outer(X)
+
+
+@wrong("W111", TypeError)
+def complex_numbers_rounded_down() -> None:
+    weft.compile(lambda x: np.floor(x))(X * 1j)  # here

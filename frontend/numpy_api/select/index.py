@@ -149,7 +149,7 @@ def _prepared(item: Any) -> Any:
             raise _boolean()
         if tracer.dtype.kind not in "iu":
             raise error("W123", f"an index of dtype {tracer.dtype}", types=[tracer.type],
-                        hint=conversion(np.empty(0, tracer.dtype), I64, "idx"))
+                        hint=conversion(tracer, I64, "idx"))
         return tracer if tracer.dtype in (np.int32, _INT) and not tracer.weak else cast(
             tracer, _INT)
     raise error("W123", f"{type(item).__name__} is no index",

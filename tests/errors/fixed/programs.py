@@ -115,9 +115,10 @@ def argument_is_an_object() -> Any:
     return f(Model(), X), 2 * ONES
 
 
-@fixed("nests of them")
+@fixed("tuple(x)")
 def argument_is_a_set() -> Any:
-    return weft.compile(lambda batch: batch["x"])({"x": X, "modes": ("train",)}), ONES
+    x = {"train"}
+    return weft.compile(lambda batch: batch["x"])({"x": X, "modes": tuple(x)}), ONES
 
 
 @fixed("convert it to a real number dtype")
@@ -805,3 +806,31 @@ def names_of_static_arguments_by_number() -> Any:
 @fixed("disable=False")
 def an_option_that_is_text() -> Any:
     return weft.compile(disable=False)(lambda x: x * 2)(X), 2 * ONES
+
+
+@fixed("float(n)")
+def argument_of_more_than_64_bits() -> Any:
+    n = 2**70
+    return weft.compile(lambda x, n: x * n)(np.arange(3), float(n)), np.arange(3) * 2.0**70
+
+
+@fixed("shift.astype(np.int64)")
+def a_shift_by_a_half() -> Any:
+    roll = weft.compile(lambda x, shift: np.roll(x, shift.astype(np.int64)))
+    return roll(np.arange(4), np.array(1.5)), [3, 0, 1, 2]
+
+
+@fixed("own = np.array(y)")
+def an_array_of_the_function_around() -> Any:
+    y, g = np.zeros(3), weft.Graph()
+    with g.as_default():
+        v = weft.placeholder("f64", (), name="v")
+        own = np.array(y)
+        own[0] = v
+    return weft.Session(g).run(own + 0, {v: 5}), [5.0, 0, 0]
+
+
+@fixed("np.real(x).astype(np.float64)")
+def complex_numbers_rounded_down() -> Any:
+    floor = weft.compile(lambda x: np.floor(np.real(x).astype(np.float64)))
+    return floor(X * (1.5 + 1j)), ONES
