@@ -109,6 +109,10 @@ def stages_of(
 ANOTHER_STATIC = "a static argument or variable is another"
 
 
+# The numbers of Python that are traced, by the kinds of their dtypes.
+_PYTHONS = MappingProxyType({"b": "bool", "i": "int", "f": "float", "c": "complex"})
+
+
 class Change(NamedTuple):
     """What of the arguments is another than before, and what to write so that it need not be
     compiled for."""
@@ -152,12 +156,13 @@ def _advice(names: Sequence[str], types: Sequence[tuple[str, TensorType]],
     symbols: dict[Any, str] = {}
     dynamic: dict[str, dict[int, str]] = {}
     for name, (kind, new), (old_kind, old) in zip(names, types, old_types, strict=True):
+        if (kind, new.rank, new.dtype) != (old_kind, old.rank, old.dtype) and old_kind == "number":
+            return f"pass Python's own number: {_PYTHONS[old.dtype.kind]}({name})" if (
+                new.rank == 0) else f"pass {name} in one way, as a number or as an array"
         if kind != old_kind or new.rank != old.rank:
-            return f"pass {name} in one way: an {old_kind} of {old.rank} dims" if (
-                old_kind == "array") else f"pass {name} in one way: as a Python number"
+            return f"pass {name} in one way: an {old_kind} of {old.rank} dims"
         if new.dtype != old.dtype:
-            return f"convert it: {name}.astype({spelling(old.dtype)})" if kind == "array" else (
-                f"pass {name} in one way: as {spelling(old.dtype)}({name})")
+            return f"convert it: {name}.astype({spelling(old.dtype)})"
         for axis, pair in enumerate(zip(old.shape, new.shape, strict=True)):
             if pair[0] != pair[1]:
                 symbol = symbols.setdefault(pair, f"n{len(symbols) or ''}")

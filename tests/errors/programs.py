@@ -892,3 +892,10 @@ def an_array_of_the_function_around() -> None:
 @wrong("W111", TypeError)
 def complex_numbers_rounded_down() -> None:
     weft.compile(lambda x: np.floor(x))(X * 1j)  # here
+
+
+@wrong("W405")
+def recompilation_for_another_number() -> None:
+    f = weft.compile(on_recompile="error")(lambda x, k: x * k)
+    f(X, 2.0)
+    f(X, 2)  # here

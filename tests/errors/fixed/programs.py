@@ -834,3 +834,10 @@ def an_array_of_the_function_around() -> Any:
 def complex_numbers_rounded_down() -> Any:
     floor = weft.compile(lambda x: np.floor(np.real(x).astype(np.float64)))
     return floor(X * (1.5 + 1j)), ONES
+
+
+@fixed("float(k)")
+def recompilation_for_another_number() -> Any:
+    f = weft.compile(on_recompile="error")(lambda x, k: x * k)
+    f(X, 2.0)
+    return [f(X, float(k)) for k in (2, np.float32(3))], [2 * ONES, 3 * ONES]
