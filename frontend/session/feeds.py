@@ -106,6 +106,4 @@ def convert(feed: Fed, given: Any, whole: bool = False) -> Any:
 
 def _as_finite(converted: Any, array: Any) -> bool:
     """Whether what was finite still is: numbers too large for a dtype become infinite."""
-    if array.dtype.itemsize <= converted.dtype.itemsize and array.dtype.kind == converted.dtype.kind:
-        return True
     return bool((np.isfinite(converted) | ~np.isfinite(array)).all())

@@ -597,7 +597,7 @@ def test_the_recompile_warning_names_the_difference() -> None:
         ((X[:2], 2.0), r"x\.shape\[0\] 3 -> 2", r"see weft.compile\(dynamic={'x': {0: 'n'}}\)"),
         ((X.astype(np.float64), 2.0), r"x\.dtype f32 -> f64", r"convert it: x.astype\(np.float32"),
         ((X[0], 2.0), r"x\.ndim 2 -> 1", "pass x in one way: an array of 2 dims"),
-        ((X, np.ones(4)), r"k was a number, is a array", "pass k in one way, as a number or as an arr"),
+        ((X, np.ones(4)), "k was a number, is a array", "pass k in one way, as a number or as an"),
         ((X, 2), r"k\.dtype f64 -> i64", r"pass Python's own number: float\(k\)"),
         ((X, 2.0, [1.0]), r"the arguments have another structure; d\[0\] is new",
          "pass the same nest of arguments at each call"),

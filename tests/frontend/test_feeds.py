@@ -39,7 +39,7 @@ def test_a_size_that_nothing_tells(
     given = {"x": np.ones((4, 3)), "y": np.ones(10), "z": np.ones(2)}
     session = weft.Session(g, devices=devices)
     asked = [values[name] for name in fetch] if isinstance(fetch, list) else values[fetch]
-    with pytest.raises(weft.Error, match="W105: .* no fed value tells") as caught:
+    with pytest.raises(weft.Error, match=r"W105: .* no fed value tells") as caught:
         session.run(asked, {values[name]: given[name] for name in feeds})
     assert isinstance(caught.value, ValueError)
     assert f"add '{missing}:0': value to feed_dict" in str(caught.value)

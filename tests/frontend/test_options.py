@@ -101,7 +101,8 @@ OPTIONS: list[tuple[Callable[..., Any], str, Callable[[Any], bool]]] = [
     (saver, "step", lambda x: False), (runner, "threads", lambda x: False),
     (graph, "name", lambda x: isinstance(x, str)), (graph, "dtype", lambda x: False),
     (graph, "shape", lambda x: isinstance(x, list | np.ndarray)),
-    (adam, "lr", lambda x: callable(x) or _is_positive(x)), (adam, "beta1", lambda x: False), (adam, "clip", _is_positive),
+    (adam, "lr", lambda x: callable(x) or _is_positive(x)), (adam, "beta1", lambda x: False),
+    (adam, "clip", _is_positive),
     (sgd, "nesterov", lambda x: False), (piecewise, "boundaries", lambda x: isinstance(x, list)),
     (piecewise, "values", lambda x: isinstance(x, np.ndarray)), (threads, "count", lambda x: False),
 ]

@@ -491,7 +491,7 @@ def test_what_is_needed_is_fed_where_no_feeds_are_named() -> None:
 @pytest.mark.parametrize("given", [None, "text", {"a": 1}, object()])
 def test_what_is_no_number_is_not_fed(net: Net, given: Any) -> None:
     kind = type(given).__name__
-    with pytest.raises(Error, match=f"W303: x:0 is f64\\[3\\], got {kind}(?s:.*)fix: give numbers, or an array"):
+    with pytest.raises(Error, match=f"W303: x:0 is f64\\[3\\], got {kind}(?s:.*)fix: give numbers"):
         net.s.run(net.y, {net.x: given})
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import weft
 from weft.ir.graph import Graph
-from weft.ir.kernels.kernel import Axis, Kernel, Load, Param, Store
 from weft.ir.indices.index import symbol
+from weft.ir.kernels.kernel import Axis, Kernel, Load, Param, Store
 from weft.ir.plans.partition import Partition, Segment, Send
 from weft.ir.plans.plan import Copy, Plan, Slot, Window
 from weft.ir.text.parser import parse_graph, parse_kernel, parse_plan
@@ -23,9 +23,9 @@ from weft.ir.text.printer import print_graph, print_kernel, print_plan, quoted
 from weft.ir.text.same import same_kernel, same_plan
 from weft.ir.types import CPU0, F32, Device, TensorType
 
-ODD = ("2d_input", "a b", 'say "hi"', "it's", "é", "日本", "x\ny", "x\ty", "x\r", "\\", "//", '// "y"',
-       "from", "return", "graph", "var", "0", "%x", "x.y", "a/b", "/", "a//b", ":", "x\u2028y",
-       "x\x85y", "\x00", "²", "٣", "x)", "x,y", "a-b", "max", "mod")
+ODD = ("2d_input", "a b", 'say "hi"', "it's", "é", "日本", "x\ny", "x\ty", "x\r", "\\", "//",
+       '// "y"', "from", "return", "graph", "var", "0", "%x", "x.y", "a/b", "/", "a//b", ":",
+       "x\u2028y", "x\x85y", "\x00", "²", "٣", "x)", "x,y", "a-b", "max", "mod")
 names = st.one_of(st.sampled_from(ODD), st.text(min_size=1, max_size=8)).filter(
     lambda name: not name.rpartition(":")[2].isdigit())
 VECTOR = TensorType(F32, (2,))
@@ -87,7 +87,8 @@ def test_saved_graphs_keep_their_names(graph: str, name: str, variable: str, sco
     assert value.tolist() == [2, 2, 2]
 
 
-@pytest.mark.parametrize(("name", "instead"), [("x:0", "x_0"), ("x:0:1", "x_0_1"), ("a b:12", "a b_12")])
+@pytest.mark.parametrize(("name", "instead"), [
+    ("x:0", "x_0"), ("x:0:1", "x_0_1"), ("a b:12", "a b_12")])
 def test_names_of_values_are_refused(name: str, instead: str) -> None:
     with weft.Graph().as_default():
         for make in (lambda name: weft.placeholder("f32", (), name=name),

@@ -238,7 +238,7 @@ def test_a_step_that_is_no_number_changes_nothing(step: str, tmp_path: Path) -> 
     filled = np.ones(3)
     safetensors.numpy.save_file({"w": np.zeros(3), "a": np.zeros(3)}, file, {"step": step})
     for wanted in ([w], {"w": w, "a": filled}):
-        with pytest.raises(weft.Error, match="W403: .* no whole number"):
+        with pytest.raises(weft.Error, match=r"W403: .* no whole number"):
             weft.restore(file, wanted)
         assert w.numpy().tolist() == filled.tolist() == [1, 1, 1]
 

@@ -75,8 +75,7 @@ def gradient_of_pythons_while() -> Any:
             return s * x
 
         s = x
-        s = weft.while_loop(lambda s: s < 9, body, s, max_iterations=1000)
-        return s
+        return weft.while_loop(lambda s: s < 9, body, s, max_iterations=1000)
 
     return weft.grad(loss)(2.0), 32.0
 

@@ -194,8 +194,7 @@ def items_appended_to_a_list_of_two_names() -> Any:
 def functions_on_two_ways() -> Any:
     @weft.compile
     def activated(x: Any) -> Any:
-        y = np.tanh(x) if x.sum() > 0 else np.sin(x)
-        return y
+        return np.tanh(x) if x.sum() > 0 else np.sin(x)
 
     return [activated(X), activated(-X)], [np.tanh(X), np.sin(-X)]
 
