@@ -172,6 +172,9 @@ _CLASSES = MappingProxyType({
     "W60": VerifyError,  # broken IR
 })
 
+HELD_IN_64_BITS = "a Python integer is out of bounds for int64, in which traced ones are held"
+"""The message of a check (W131) that has a fix of its own."""
+
 # Every code, once, with what it means; the documentation and the error tests are made from it.
 CODES = MappingProxyType({
     "W101": "operands do not broadcast",

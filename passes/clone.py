@@ -28,7 +28,9 @@ class Clone:
 
     def param(self, value: Value) -> Value:
         """Make a parameter that stands for ``value``, which may be the result of a node."""
-        stem = value.name.removesuffix(":0").replace(":", "_")
+        stem = value.name.removesuffix(":0")
+        if value.node is not None:  # of which other results may stand for parameters, too
+            stem = stem.replace(":", "_")
         self.values[value] = self.graph.add_param(value.type, stem)
         return self.values[value]
 

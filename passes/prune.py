@@ -8,12 +8,14 @@ Only nodes that the fetches need stay, through operands and control dependencies
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from ..ir.diagnose import error
 from ..ir.graph import Graph, Node, Value, effects_of
-from ..ir.ops.op import Kind
+from ..ir.indices.dims import Told, solve
+from ..ir.indices.index import Expr, plain_symbol, symbol, symbols_of
+from ..ir.ops.op import MEASURED, Kind
 from ..ir.plans.partition import symbols_of_node
 from .clone import Clone
 
@@ -38,7 +40,8 @@ def prune(
     Parameters of the result are the feeds in their order, then those of ``implicit`` (captured
     arrays) that are used, in graph order. Results are the fetched values in their order; a fetched
     node gives no result but stays. Raises FeedError: W302 names a parameter that is needed but not
-    fed, W301 a feed or fetch that is not in the graph, or a feed given twice.
+    fed, W301 a feed or fetch that is not in the graph, or a feed given twice. Raises ShapeError
+    (W105) for a size that is needed and that no feed tells, with the parameter that would.
     """
     _check_members(graph, feeds, fetches)
     fed = set(feeds)
@@ -52,6 +55,9 @@ def prune(
             if value not in hidden:
                 raise _not_fed(value, readers[value])
             clone.param(value)
+    users = _sizes(graph, wanted, fetches)
+    for name in sorted(users.keys() - _told((*feeds, *readers))):
+        raise _not_told(graph, name, users[name], feeds)
     for node in graph.nodes:
         if node in wanted:
             clone.node(node)
@@ -63,9 +69,60 @@ def prune(
 
 
 def parameters_of(graph: Graph, fetches: Sequence[Value | Node]) -> list[Value]:
-    """The parameters that ``fetches`` need if nothing else is fed, in the graph's order."""
-    _, readers = _needed(graph, set(), fetches)
-    return [value for value in graph.params if value in readers]
+    """The parameters that ``fetches`` need if nothing else is fed, in the graph's order: those that
+    are read, and those that tell the sizes."""
+    wanted, readers = _needed(graph, set(), fetches)
+    needed = set(readers)
+    for name in sorted(_sizes(graph, wanted, fetches)):
+        if name not in _told(needed):
+            needed.update(_telling(graph, name, needed)[:1])
+    return [value for value in graph.params if value in needed]
+
+
+def _sizes(
+    graph: Graph, wanted: Collection[Node], fetches: Sequence[Value | Node]
+) -> dict[str, Node | Value]:
+    """The sizes that arguments have to tell, each with what counts on it."""
+    found: dict[str, Node | Value] = {}
+    for item in (*(node for node in graph.nodes if node in wanted), *fetches):
+        names = (symbols_of_node(item) if isinstance(item, Node)
+                 else {name for dim in item.type.shape for name in symbols_of(dim)})
+        for name in names:
+            found.setdefault(name, item)
+    for node in wanted:
+        if node.op.kind in MEASURED:
+            for value in node.results:
+                for name in (name for dim in value.type.shape for name in symbols_of(dim)):
+                    found.pop(name, None)
+    return found
+
+
+def _told(values: Iterable[Value]) -> set[str]:
+    """The sizes that follow from the shapes of some values."""
+    found, _ = solve([Told(dim, symbol(str(dim)), value.name) for value in values
+                      for dim in value.type.shape if isinstance(dim, Expr)])
+    return set(found)
+
+
+def _telling(graph: Graph, name: str, known: Collection[Value]) -> list[Value]:
+    """The other parameters that have a size, those first of which it is a dim by itself."""
+    having = [value for value in graph.params if value not in known
+              and any(name in symbols_of(dim) for dim in value.type.shape)]
+    return sorted(having, key=lambda value: name not in map(plain_symbol, value.type.shape))
+
+
+def _not_told(graph: Graph, name: str, user: Node | Value, feeds: Collection[Value]) -> Exception:
+    holders = _telling(graph, name, feeds)
+    who = f", as '{holders[0].name.removesuffix(':0')}' would" if holders else ""
+    return error("W105", f"'{user.name}' needs the size {name}, which no fed value tells{who}",
+                 locs=user.locs if isinstance(user, Node) else (),
+                 types=[value.type for value in holders[:1]],
+                 hint=_feeding(holders[0]) if holders else
+                 f"feed a value that has {name} as a dim")
+
+
+def _feeding(value: Value) -> str:
+    return f"add {value.name!r}: value to feed_dict, where value is {value.type}"
 
 
 def _needed(
@@ -117,4 +174,4 @@ def _not_fed(value: Value, reader: Node | None) -> Exception:
     use = f"'{reader.name}' needs it" if reader is not None else "it is fetched"
     return error("W302", f"placeholder '{name}' is not fed, but {use}",
                  locs=reader.locs if reader is not None else (), types=[value.type],
-                 hint=f"add it to feed_dict: {{'{name}:0': array of {value.type}}}")
+                 hint=_feeding(value))

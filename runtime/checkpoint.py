@@ -12,7 +12,7 @@ nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ Variables = Mapping[str, Any] | Iterable[Any]
 
 _FORMAT = "weft-checkpoint-1"
 _STEP = "__metadata__"  # which no variable may be named
+_MOST_DIGITS = 100  # of a step; Python reads no number of thousands
 
 
 def save(
@@ -100,7 +101,7 @@ def restore(
         FeedError: (W304) a variable is not in the file or has another dtype or shape there, or
             what is renamed is no variable.
         Error: (W403) the file is not a safetensors file or damaged (each array has a checksum), a
-            shard is missing or damaged, or a folder has no checkpoints.
+            shard is missing or damaged, a step is no number, or a folder has no checkpoints.
         FileNotFoundError: there is no such file.
     """
     targets = _named(variables)
@@ -109,6 +110,7 @@ def restore(
     entry = entries(place)[-1] if place.is_dir() else None
     with opened(place, entry, names.values()) as stored:
         _check_fit(place, stored, targets, names)
+        step = _stored_step(place, stored)
         cells = _cells(targets)
         arrays = [name for name, each in targets.items() if isinstance(each, np.ndarray)]
         others = [name for name in targets if name not in cells and name not in arrays]
@@ -116,13 +118,32 @@ def restore(
             stored.check(names[name])
         # What is read belongs to nobody else: the cells take it as it is.
         read = stored.read([names[name] for name in (*cells, *others)])
+        _assign_each([targets[name] for name in others], read[len(cells):])
         assign(list(cells.values()), read[:len(cells)])
-        for name, array in zip(others, read[len(cells):], strict=True):
-            targets[name].assign(array)
         for name in arrays:
             stored.fill(names[name], targets[name])
-        step = stored.metadata.get("step")
-    return None if step is None else int(step)
+    return step
+
+
+def _stored_step(path: Path, stored: Tensors) -> int | None:
+    """The step that files say they are of. Raises Error (W403) for one that is no number."""
+    step = stored.metadata.get("step")
+    if step is None or (step.isascii() and step.isdigit() and len(step) < _MOST_DIGITS):
+        return None if step is None else int(step)
+    raise error("W403", f"{path} is of step {step[:40]!r}, which is no whole number",
+                hint="take the arrays alone: w.assign(safetensors.numpy.load_file(path)['w'])")
+
+
+def _assign_each(targets: Sequence[Any], arrays: Sequence[Array]) -> None:
+    """Assign to variables of other libraries, or leave all of them as they were."""
+    old = list(map(_value, targets))
+    for at, (target, array) in enumerate(zip(targets, arrays, strict=True)):
+        try:
+            target.assign(array)
+        except BaseException:
+            for earlier, value in zip(targets[:at], old, strict=False):
+                earlier.assign(value)
+            raise
 
 
 def _metadata(step: int | None) -> dict[str, str]:
@@ -183,6 +204,11 @@ def _values(variables: Mapping[str, Any], step: Any) -> tuple[dict[str, Array], 
               for name, variable in named.items()}
     number = arrays.pop(_STEP)
     return arrays, None if step is None else _count(number)
+
+
+def step_of(step: Any) -> int:
+    """The number that a step, or a variable that counts them, is now. Raises FeedError (W304)."""
+    return _count(_value(step))
 
 
 def _count(step: Array) -> int:

@@ -156,7 +156,8 @@ def entries(folder: Path) -> list[Entry]:
     except FileNotFoundError:
         raise error("W403", f"{folder} is no folder of checkpoints: it has no {MANIFEST}",
                     hint="name a file, or a folder that weft.save(..., keep=n) has made") from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError,
+            RecursionError) as problem:
         raise error("W403", f"{folder / MANIFEST} cannot be read: {problem}",
                     hint="restore from one of the files in the folder by its name") from None
     return found

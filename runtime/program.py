@@ -16,7 +16,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..ir.diagnose import error
+from ..ir.convert import conversion
+from ..ir.diagnose import HELD_IN_64_BITS, error
 from ..ir.indices.dims import bind_dims, plain_dims
 from ..ir.indices.index import Expr, symbols_of
 from ..ir.indices.walk import evaluate
@@ -307,6 +308,7 @@ def _bytes_of(plan: Plan, dims: Mapping[str, int]) -> int:
 _HINTS = MappingProxyType({
     "W124": "indices run from -n to n - 1 in an axis of n elements",
     "W131": "pass a number that fits, or give the array a wider dtype: x.astype(np.int64)",
+    HELD_IN_64_BITS: "start from floats, which reach 1e308: float(x), or 1.0 in place of 1",
     "W132": "bring it into its range, as np.clip, np.abs and np.exp do",
     "W105": "only a dim that is always 1, or 1 of x[:1], is repeated; all others must be equal",
     "W102": "call it with larger arrays",
@@ -327,7 +329,7 @@ def failing(plan: Plan) -> Fail:
 def check_failed(site: CheckSite, values: str = "") -> Exception:
     """The error of a failed run-time check; ``values`` says what the sizes are."""
     of_index = site.code != "W124" or "out of range" in site.message
-    hint = _HINTS.get(site.code, _HOLDS) if of_index else _HOLDS
+    hint = _HINTS.get(site.message) or (_HINTS.get(site.code, _HOLDS) if of_index else _HOLDS)
     return error(site.code, site.message + values, locs=site.locs, hint=hint)
 
 
@@ -355,7 +357,7 @@ def fit(slot: Slot, kind: str, value: Any, bound: Mapping[str, int]) -> Any:
     numpy = wanted.dtype.numpy
     if array.dtype != numpy and array.dtype.newbyteorder("=") != numpy:
         raise error("W303", f"'{slot.name}' must be {wanted}, got {array.dtype}"
-                            f"{list(array.shape)}", hint=f"convert it: x.astype(np.{numpy})")
+                            f"{list(array.shape)}", hint=conversion(value, wanted.dtype))
     if array.ndim != wanted.rank:
         raise error("W303", f"'{slot.name}' must be {wanted}, got shape {array.shape}",
                     hint=f"reshape it to {wanted.rank} dims")

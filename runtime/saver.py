@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from ..ir.diagnose import error
-from .checkpoint import Variables, save
+from .checkpoint import Variables, save, step_of
 
 
 class SaveWarning(UserWarning):
@@ -52,6 +52,8 @@ class Saver:
         if isinstance(keep, bool) or not isinstance(keep, int) or keep < 1:
             raise error("W304", f"keep is a number of checkpoints from 1 on, not {keep!r}",
                         hint="keep=3 has the last three")
+        if step is not None:
+            step_of(step)
         self.path = path
         self._variables = variables
         self._every = every

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from typing import Any
 from weakref import WeakSet
+
+MOST_THREADS = 1 << 16  # more than any machine has; each takes a stack
 
 
 def available_threads() -> int:
@@ -54,10 +57,17 @@ follow_thread_limit = _LIMIT.follow
 def set_num_threads(count: int) -> None:
     """Let programs use ``count`` threads from their next call on; 1 starts no threads at all.
 
-    Functions compiled with ``threads=`` keep their own number. Raises ValueError below 1.
+    Functions compiled with ``threads=`` keep their own number. Raises TypeError for what is no
+    integer, ValueError below 1 and above 65536.
 
     >>> set_num_threads(1)
     """
-    if count < 1:
-        raise ValueError(f"at least one thread is needed, not {count}")
-    _LIMIT.set(int(count))
+    try:
+        number = None if isinstance(count, bool) else operator.index(count)
+    except TypeError:
+        number = None
+    if number is None:
+        raise TypeError(f"the number of threads is an integer, not {count!r}")
+    if not 1 <= number <= MOST_THREADS:
+        raise ValueError(f"the number of threads is from 1 to {MOST_THREADS}, not {number}")
+    _LIMIT.set(number)

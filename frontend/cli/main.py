@@ -222,8 +222,10 @@ def _stage(stages: Stages | FlowStages, name: str) -> str:
     try:
         return stages.text(name)
     except ModuleNotFoundError as problem:
-        raise UsageError(f"--stage {name} needs the package {problem.name}: "
-                         "pip install 'weft[gpu]'") from None
+        package = (problem.name or "").partition(".")[0]
+        source = "'weft[gpu]'" if package == "triton" else package
+        raise UsageError(f"--stage {name} needs the package {package}: pip install {source}"
+                         ) from None
 
 
 def run(options: argparse.Namespace) -> None:

@@ -12,7 +12,7 @@ from ...ir.diagnose import error
 from ...ir.types import CPU0, Device
 from ..interchange.export import ExportJob, write_artifact
 from ..tracing.boundary import boundary
-from ..tracing.signature import Signature
+from ..tracing.signature import Signature, checked_flag, names_in
 from ..tracing.source import user_loc
 from .bound import Bound
 from .flow import device_names
@@ -89,8 +89,8 @@ def compile(
     array([0., 2., 4.])
     """
     checked(progress)
-    options = Options(opt, target, threads, device, (check,) if isinstance(check, str)
-                      else tuple(check), verify, on_unsupported)
+    options = Options(opt, target, threads, device, names_in(check, "check"), verify,
+                      on_unsupported)
 
     def decorate(decorated: Callable[..., Any]) -> Function[..., Any]:
         return compile_with(decorated, static_argnames, dynamic, donate_argnames, device,
@@ -112,13 +112,14 @@ def compile_with(
     if not callable(function):
         raise error("W112", f"compile needs a function, not {type(function).__name__}",
                     locs=user_loc(), hint="write @weft.compile above a function")
-    if on_recompile not in ("warn", "silent", "error"):
+    checked_flag(disable, "disable")
+    if not isinstance(on_recompile, str) or on_recompile not in ("warn", "silent", "error"):
         raise error("W113", f"on_recompile={on_recompile!r} is not known", locs=user_loc(),
                     hint="use 'warn', 'silent' or 'error'")
     if device is not None:
         options = replace(options, devices=_devices(device))
     signature = Signature(function, static_argnames, dynamic)
-    unknown = set(donate_argnames) - set(signature.positional)
+    unknown = set(names_in(donate_argnames, "donate_argnames")) - set(signature.positional)
     if unknown:
         raise error("W112", f"donate_argnames: no argument '{min(unknown)}'", locs=user_loc(),
                     hint=f"the arguments are {', '.join(signature.positional)}")
@@ -146,6 +147,9 @@ def export(function: Any, *specs: Any, path: str | Path, target: str | None = No
     See ``frontend.interchange.export`` for what is in it; ``weft.load(path)`` runs it without a
     compiler. ``target`` defaults to x86-64-v3, so that the artifact runs on other machines.
     """
+    if not callable(function):
+        raise error("W112", f"what is exported is a function, not {type(function).__name__}",
+                    locs=user_loc(), hint="write such as weft.export(f, 'f32[3]', path='model')")
     found = function if isinstance(function, (Function, Bound)) else compile(function)
     base: Function[..., Any] = found.function if isinstance(found, Bound) else found
     specs = (*found.given, *specs) if isinstance(found, Bound) else specs

@@ -48,6 +48,7 @@ from .progress import Hook, compiling, taken
 from .recent import recent
 from .specialisation import (
     ANOTHER_STATIC,
+    Change,
     Specialisation,
     difference,
     stages_of,
@@ -348,11 +349,12 @@ class Function(Generic[P, R]):
             if found is not None and old is None:
                 return found, leaves, structure
             start = time.perf_counter()
-            change = old or difference(self._made.values(), names, types)
+            change = Change(old, "pass the array as an argument") if old else difference(
+                self._made.values(), names, types)
             if self._made and self._on_recompile == "error":
-                raise error("W405", f"{self.__name__} would be compiled again: {change}",
+                raise error("W405", f"{self.__name__} would be compiled again: {change.text}",
                             locs=user_loc(),
-                            hint="make the dim dynamic, or allow it with on_recompile='warn'")
+                            hint=f"{change.advice}, or allow it with on_recompile='warn'")
 
             def make() -> Specialisation:
                 with paused_collector(), self._compiling():
@@ -369,9 +371,8 @@ class Function(Generic[P, R]):
                 functools.partial(with_arrays, self.py_func))
             longer = found is not None and 0 < found.traced.room < made.traced.room
             if self._made and self._on_recompile == "warn" and not longer and not (
-                    change == ANOTHER_STATIC and self._is_choice(structure)):
-                self._warn(change, made.milliseconds, "pass the array as an argument" if old else
-                           "see weft.compile(dynamic=...)")
+                    change.text == ANOTHER_STATIC and self._is_choice(structure)):
+                self._warn(change, made.milliseconds)
             self._made[key] = made
             if found is not None:
                 self._forget(found)
@@ -399,15 +400,15 @@ class Function(Generic[P, R]):
         for key in [key for key, made in list(self._aliases.items()) if made is old]:
             self._aliases.pop(key, None)
 
-    def _warn(self, change: str, spent: float, advice: str) -> None:
+    def _warn(self, change: Change, spent: float) -> None:
         place = user_loc()
         where = f" at {place[0]}" if place else ""
         frame, level = sys._getframe(1), 2
         package = __name__.partition(".")[0]
         while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(package):
             frame, level = frame.f_back, level + 1
-        warnings.warn(f"{self.__name__} recompiled ({spent:.0f} ms): {change}{where}; {advice}",
-                      RecompileWarning, stacklevel=level)
+        warnings.warn(f"{self.__name__} recompiled ({spent:.0f} ms): {change.text}{where}; "
+                      f"{change.advice}", RecompileWarning, stacklevel=level)
 
     # -- stages ---------------------------------------------------------------------------------
 

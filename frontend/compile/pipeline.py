@@ -43,8 +43,9 @@ from ...passes.placement.costs import Costs
 from ...passes.placement.place import Placement, place
 from ...runtime.host import HostSteps
 from ...runtime.lifetime import Lifetime
-from ...runtime.threads import thread_limit
+from ...runtime.threads import MOST_THREADS, thread_limit
 from ..tracing.context.collector import paused_collector
+from ..tracing.signature import checked_flag
 from ..tracing.source import user_loc
 from .gpu import local_costs
 from .oracle import PassOracle
@@ -70,19 +71,26 @@ class Options:
 
     def __post_init__(self) -> None:
         """Raises Error (W113) for a value that means nothing."""
-        if self.opt not in range(4):
+        if type(self.opt) is not int or self.opt not in range(4):
             raise error("W113", f"opt={self.opt!r} is no level", locs=user_loc(),
                         hint="use 0, 1, 2 or 3")
+        if self.target is not None and not isinstance(self.target, str):
+            raise error("W402", f"target={self.target!r} is no name of a CPU", locs=user_loc(),
+                        hint="use target='x86-64-v3', or None for this machine")
         if self.target not in (None, NATIVE):
             try:
                 features_of(self.target)
             except Error as problem:
                 problem.locs = user_loc()
                 raise
-        if self.threads is not None and (type(self.threads) is not int or self.threads < 1):
+        if self.threads is not None and (
+                type(self.threads) is not int or not 1 <= self.threads <= MOST_THREADS):
             raise error("W113", f"threads={self.threads!r} is no number of threads",
                         locs=user_loc(), hint="use 1 or more, or None to follow set_num_threads")
-        if self.on_unsupported not in ("error", "host"):
+        checked_flag(self.verify, "verify")
+        checked_flag(self.soft_placement, "soft_placement")
+        if not isinstance(self.on_unsupported, str) or self.on_unsupported not in (
+                "error", "host"):
             raise error("W113", f"on_unsupported={self.on_unsupported!r} is not known",
                         locs=user_loc(), hint="use 'error' or 'host'")
         if self.check:

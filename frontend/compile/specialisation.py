@@ -6,10 +6,11 @@ import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...ir.convert import spelling
 from ...ir.diagnose import error
 from ...ir.graph import all_nodes, apart
 from ...ir.interp.graph import run_graph
@@ -72,9 +73,8 @@ class Specialisation:
                  if child.kind is type(None)
                  or (child.kind is tree.Static and (
                      is_default(child) or immutable(child.meta) or tree.constant(child.meta)))]
-        # Native code would take arrays without dims for NumPy's scalars.
         if (keywords.count or len(places) + len(fixed) < len(arguments.children)
-                or any(leaf.param is None or leaf.kind == "scalar" for leaf in traced.leaves)):
+                or any(leaf.param is None for leaf in traced.leaves)):
             return None
         native = plain_out and self.program.stateless and isinstance(self.stages, Stages)
         way = self.program.direct if native else _attempt_of(traced, self.program)
@@ -147,22 +147,65 @@ def stages_of(
 ANOTHER_STATIC = "a static argument or variable is another"
 
 
+# The numbers of Python that are traced, by the kinds of their dtypes.
+_PYTHONS = MappingProxyType({"b": "bool", "i": "int", "f": "float", "c": "complex"})
+
+
+class Change(NamedTuple):
+    """What of the arguments is another than before, and what to write so that it need not be
+    compiled for."""
+
+    text: str
+    advice: str
+
+
 def difference(
     made: Iterable[Specialisation], names: Sequence[str], types: Sequence[tuple[str, TensorType]]
-) -> str:
+) -> Change:
     """What tells arguments from those of the most similar specialisation."""
-    best: list[str] | None = None
-    for other in made:
+    best: tuple[Specialisation, list[str]] | None = None
+    others = list(made)
+    for other in others:
         if list(other.names) != list(names):
             continue
         parts = [part for name, (kind, type_), (old_kind, old)
                  in zip(names, types, other.types, strict=True)
                  for part in _changes(name, kind, type_, old_kind, old)]
-        if best is None or len(parts) < len(best):
-            best = parts
+        if best is None or len(parts) < len(best[1]):
+            best = other, parts
     if best is None:
-        return "the arguments have another structure"
-    return "; ".join(best[:3]) or ANOTHER_STATIC
+        return _other_names(others, names)
+    if not best[1]:
+        return Change(ANOTHER_STATIC, "leave it out of static_argnames to have it traced")
+    return Change("; ".join(best[1][:3]), _advice(names, types, best[0].types))
+
+
+def _other_names(made: Sequence[Specialisation], names: Sequence[str]) -> Change:
+    apart = min((set(other.names) ^ set(names) for other in made), key=len, default=set[str]())
+    said = [f"{name} is {'new' if name in names else 'gone'}" for name in sorted(apart)]
+    return Change("; ".join(["the arguments have another structure", *said[:3]]),
+                  "pass the same nest of arguments at each call")
+
+
+def _advice(names: Sequence[str], types: Sequence[tuple[str, TensorType]],
+            old_types: Sequence[tuple[str, TensorType]]) -> str:
+    """What to write for arguments of other types: the first of them that no dim explains, or all
+    dims at once, where those that change alike have one symbol."""
+    symbols: dict[Any, str] = {}
+    dynamic: dict[str, dict[int, str]] = {}
+    for name, (kind, new), (old_kind, old) in zip(names, types, old_types, strict=True):
+        if (kind, new.rank, new.dtype) != (old_kind, old.rank, old.dtype) and old_kind == "number":
+            return f"pass Python's own number: {_PYTHONS[old.dtype.kind]}({name})" if (
+                new.rank == 0) else f"pass {name} in one way, as a number or as an array"
+        if kind != old_kind or new.rank != old.rank:
+            return f"pass {name} in one way: an {old_kind} of {old.rank} dims"
+        if new.dtype != old.dtype:
+            return f"convert it: {name}.astype({spelling(old.dtype)})"
+        for axis, pair in enumerate(zip(old.shape, new.shape, strict=True)):
+            if pair[0] != pair[1]:
+                symbol = symbols.setdefault(pair, f"n{len(symbols) or ''}")
+                dynamic.setdefault(name, {})[axis] = symbol
+    return f"see weft.compile(dynamic={dynamic})"
 
 
 def _changes(name: str, kind: str, new: TensorType, old_kind: str, old: TensorType) -> list[str]:

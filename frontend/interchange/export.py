@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +194,14 @@ def export_target(name: str | None) -> Target:
     return cpu_target(PORTABLE if name is None else name)
 
 
+def own_version() -> str:
+    """Weft's version, which an artifact names; of a source tree that is not installed, none."""
+    try:
+        return version("weft")
+    except PackageNotFoundError:
+        return "0+source"
+
+
 def _check(plan: Plan) -> None:
     devices = {str(step.device) for step in all_steps(plan.steps)
                if isinstance(step, Launch) and step.device.kind == "gpu"}
@@ -258,7 +266,7 @@ def _artifact(
     sources = tuple(Source(arguments.get(at, ""), offsets.get(at))
                     for at in range(len(plan.params)))
     dims = c_names((f"size_{s}" if s in c_args else s for s in symbols), c_args)
-    weft = version("weft")
+    weft = own_version()
     seal = hashlib.sha256(repr((print_plan(plan, kernels=True), target, sources, known,
                                 weft)).encode()).hexdigest()[:16]
     return Artifact(name, plan, target, sources, tuple(c_args[len(passed):]),
@@ -280,7 +288,7 @@ def _manifest(
 ) -> dict[str, Any]:
     plan, target = artifact.plan, artifact.target
     return {
-        "format": FORMAT, "weft": version("weft"), "name": artifact.name, "file": file,
+        "format": FORMAT, "weft": own_version(), "name": artifact.name, "file": file,
         "version": artifact.version,
         "target": {"triple": target.triple, "cpu": target.name, "features": target.features},
         **_ports(job, artifact),

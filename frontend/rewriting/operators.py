@@ -35,7 +35,8 @@ from .source.matching import has_keys, is_one, is_row, middle, part, without
 
 __all__ = ["UNBOUND", "Filtered", "Own", "both", "called", "caught", "chained", "check", "choose",
            "compared", "either", "extended", "filtered", "for_", "formatted", "given", "growing",
-           "has_keys", "heapify", "heappop", "heappush", "if_", "is_one", "is_row", "item", "item_of_row",
+           "has_keys", "heapify", "heappop", "heappush", "if_", "is_one", "is_row", "item",
+           "item_of_row",
            "joined", "least", "let_go", "middle", "negated", "part", "percent", "places",
            "popleft", "queue", "raised", "result", "sliced", "truth", "values", "while_",
            "without"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.convert import conversion
 from ...ir.diagnose import error
 from ...ir.graph import Value
 from ...ir.types import keeps_kind
@@ -90,15 +91,21 @@ def convert(feed: Fed, given: Any, whole: bool = False) -> Any:
     if array.dtype == dtype:
         return array
     integers = array.dtype.kind in "iu" and dtype.kind in "iu"
+    out_of_range = integers
     if integers or not array.size or keeps_kind(array.dtype, dtype):
-        converted = array.astype(dtype)
-        if not integers or (converted == array).all():
+        with np.errstate(over="ignore"):
+            converted = array.astype(dtype)
+        if (converted == array).all() if integers else _as_finite(converted, array):
             return converted
+        out_of_range = True
     numeric = array.dtype.kind not in "OSUMm"
     got = (f"{array.dtype}{list(array.shape)}" if numeric or isinstance(given, np.ndarray)
            else type(given).__name__)
-    spelled = f"np.{dtype}" if hasattr(np, str(dtype)) else f"ml_dtypes.{dtype}"
     raise error("W303", f"{feed.name} is {wanted}, got {got}", locs=user_loc(),
-                hint=f"feed numbers that {wanted.dtype} holds" if integers else
-                f"convert it: np.asarray(x).astype({spelled})" if numeric
-                else "feed numbers, or arrays of them")
+                hint=f"feed numbers that {wanted.dtype} holds" if out_of_range else
+                conversion(given, wanted.dtype))
+
+
+def _as_finite(converted: Any, array: Any) -> bool:
+    """Whether what was finite still is: numbers too large for a dtype become infinite."""
+    return bool((np.isfinite(converted) | ~np.isfinite(array)).all())

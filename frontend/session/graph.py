@@ -21,6 +21,7 @@ from typing import Any
 from ...ir.diagnose import error
 from ...ir.graph import Graph as IRGraph
 from ...ir.graph import Node, Value, all_nodes, effects_of, writes
+from ...ir.indices.index import symbols_of
 from ...ir.ops.op import Effect
 from ...passes.clone import Clone
 from ..numpy_api.dispatch import NumpyApi
@@ -33,7 +34,7 @@ from ..tracing.context.active import active
 from ..tracing.context.captures import Capture
 from ..tracing.context.dependencies import group
 from ..tracing.context.recorder import TraceContext
-from ..tracing.context.scope import checked_name
+from ..tracing.context.scope import checked_label, checked_name
 from ..tracing.source import user_loc
 from ..tracing.spec import Spec
 from ..tracing.trace import Traced
@@ -211,10 +212,12 @@ class Graph(Stays, TraceContext):
             spec = dtype if isinstance(dtype, Spec) else Spec.parse(dtype)
         else:
             spec = Spec(dtype, () if shape is None else shape)
-        stem = checked_name(name or "placeholder", "placeholder")
+        stem = checked_label("" if name is None else name, "placeholder") or "placeholder"
         with self.lock:
             label = self.graph.unique_name(stem)
-            value = Value(spec.type(label), f"{label}:0")
+            known = {size for each in self.graph.values() for dim in each.type.shape
+                     for size in symbols_of(dim)}
+            value = Value(spec.type(label, known), f"{label}:0")
             self.graph.params.append(value)
             tracer = Tracer(self, value, argument=True)
             self.placeholders.append(tracer)

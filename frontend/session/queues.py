@@ -11,6 +11,7 @@ Outside of a graph the same calls act at once, and wait. ``runtime.queues`` has 
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -265,10 +266,12 @@ class RandomShuffleQueue(FIFOQueue):
 
     def __init__(self, capacity: int, specs: Any, min_after_dequeue: int = 0,
                  seed: int | None = None, *, name: str = "queue") -> None:
+        room = _positive(capacity, "capacity")
         if isinstance(min_after_dequeue, bool) or not isinstance(
-                min_after_dequeue, int | np.integer) or not 0 <= min_after_dequeue < capacity:
+                min_after_dequeue, int | np.integer) or not 0 <= min_after_dequeue < room:
             raise error("W305", f"min_after_dequeue is a number from 0 to below the capacity, not "
-                                f"{min_after_dequeue!r}", locs=user_loc())
+                                f"{min_after_dequeue!r}", locs=user_loc(),
+                        hint=f"write such as min_after_dequeue={room // 2}")
         order = None if seed is None else checked_seed(seed, "a queue")
         self._set_up(capacity, specs, name, lambda types: Pool(types, order), min_after_dequeue)
 
@@ -281,8 +284,11 @@ def _graph_around(ctx: TraceContext) -> TraceContext:
 
 
 def _positive(n: Any, what: str) -> int:
-    if isinstance(n, Tracer | bool) or not hasattr(n, "__index__") or (
-            int(n.__index__()) < 1):
+    try:
+        number = 0 if isinstance(n, Tracer | bool) else operator.index(n)
+    except TypeError:
+        number = 0
+    if number < 1:
         raise error("W305", f"{what} takes a positive number that is known now, not {n!r}",
-                    locs=user_loc())
-    return int(n.__index__())
+                    locs=user_loc(), hint="give an integer of 1 or more")
+    return number

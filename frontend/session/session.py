@@ -162,7 +162,7 @@ class Session(Stays):
         if not isinstance(found, Graph):
             raise error("W301", "a session needs a graph", locs=user_loc(),
                         hint="g = weft.Graph(); weft.Session(g)")
-        if updates not in ("sync", "async"):
+        if not isinstance(updates, str) or updates not in ("sync", "async"):
             raise error("W113", f"updates={updates!r} is not known", locs=user_loc(),
                         hint="use 'sync', or 'async' for steps that do not wait for each other")
         self.graph, self.updates, self._progress = found, updates, checked(progress)
@@ -402,6 +402,9 @@ class Session(Stays):
 
     def _fetched(self, fetches: Any) -> tuple[list[Element], tree.TreeDef]:
         leaves, structure = tree.flatten(fetches)
+        if _has_none(structure):
+            raise error("W301", "None is fetched, which is no value of a graph", locs=user_loc(),
+                        hint="leave it out: s.run([]) runs nothing")
         elements: list[Element] = []
         for leaf in leaves:
             element = self.graph.element(leaf)
@@ -479,8 +482,13 @@ def _parts(elements: Sequence[Element]) -> list[Value | Node]:
     return found
 
 
+def _has_none(structure: tree.TreeDef) -> bool:
+    """Whether a nest has None in it, which has no leaves."""
+    return structure.kind is type(None) or any(map(_has_none, structure.children))
+
+
 def _transfer(name: str | None) -> str:
-    if name not in (None, "bf16"):
+    if name is not None and not (isinstance(name, str) and name == "bf16"):
         raise error("W113", f"transfer={name!r} is not supported", locs=user_loc(),
                     hint="use 'bf16', or None to send values as they are")
     return name or ""

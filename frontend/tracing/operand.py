@@ -160,7 +160,7 @@ def too_large(number: Any, dtype: Any) -> Error:
     """The error of a Python integer that a dtype cannot hold."""
     return error("W131", f"Python integer {number} out of bounds for {dtype}",
                  hint="use a number that fits, or give the array a wider dtype: "
-                      "x.astype(np.int64)")
+                      f"x.astype(np.{'int64' if fits_int64(number) else 'float64'})")
 
 
 def stored(number: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
@@ -410,6 +410,9 @@ def as_shape(shape: Any, inferred: bool = False) -> tuple[Dim, ...]:
     for dim in found:
         if isinstance(dim, int) and dim < (-1 if inferred else 0):
             raise error("W103", f"the size {dim} is negative", hint="give 0 or more")
+        if isinstance(dim, int) and dim > np.iinfo(np.intp).max:
+            raise error("W103", f"the size {dim} is larger than any memory",
+                        hint="give a smaller one")
     return found
 
 

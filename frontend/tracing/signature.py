@@ -8,13 +8,22 @@ from __future__ import annotations
 import copy
 import inspect
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set,
+)
 from typing import Any
 
 import numpy as np
 
 from ...ir.diagnose import error
-from ...ir.indices.index import Dim
+from ...ir.indices.index import Dim, symbols_of
 from ...ir.types import BOOL, C128, F64, I64, TensorType, dtype_of
 from .. import tree
 from ..exact import UnhashableError, exact
@@ -74,8 +83,7 @@ class Signature:
         dynamic: Mapping[str, Mapping[int, Any]] | None = None,
     ) -> None:
         self.function = function
-        names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
-        self.static = frozenset(names)
+        self.static = frozenset(names_in(static_argnames, "static_argnames"))
         self.fixed: frozenset[str] = frozenset()  # names of leaves that are static, too
         self.specs = True
         self.dynamic = _dynamic({} if dynamic is None else dynamic)
@@ -280,14 +288,35 @@ class Signature:
             if not omitted and not any(_covers(wanted, name) for name in plain):
                 raise error("W105", f"dynamic: no argument '{wanted}'", locs=user_loc(),
                             hint=f"the arguments are {', '.join(names)}")
-        found = []
+        found: list[tuple[str, TensorType]] = []
         for leaf, name, short in zip(leaves, names, plain, strict=True):
             kind, type_ = leaf_type(leaf, name)
             for wanted, dims in self.dynamic.items():
                 if _covers(wanted, short):
-                    type_ = type_.with_shape(_symbolic(type_, dims, name))
+                    known = {size for _, other in found for dim in other.shape
+                             for size in symbols_of(dim)}
+                    type_ = type_.with_shape(_symbolic(type_, dims, name, known))
             found.append((kind, type_))
         return found
+
+
+def names_in(given: Any, option: str) -> tuple[str, ...]:
+    """The names that an option lists; a text is one. Raises DTypeError (W112) for other things."""
+    names = (given,) if isinstance(given, str) else given
+    if isinstance(names, Iterable) and not isinstance(names, bytes | np.ndarray):
+        found = tuple(names)
+        if all(isinstance(name, str) for name in found):
+            return found
+    raise error("W112", f"{option}={given!r} is neither a name nor a list of names",
+                locs=user_loc(), hint=f"write {option}='x', or {option}=('x', 'y')")
+
+
+def checked_flag(given: Any, option: str) -> None:
+    """Raises DTypeError (W112) for an option that is neither True nor False: a text would count as
+    True, whatever it says."""
+    if not isinstance(given, bool | np.bool_):
+        raise error("W112", f"{option}={given!r} is neither True nor False", locs=user_loc(),
+                    hint=f"write {option}=True or {option}=False")
 
 
 def _dynamic(given: Any) -> dict[str, dict[int, Any]]:
@@ -310,7 +339,9 @@ def _covers(wanted: str, name: str) -> bool:
     return name == wanted or name.startswith(wanted + ".")
 
 
-def _symbolic(type_: TensorType, dims: Mapping[int, Any], name: str) -> tuple[Dim, ...]:
+def _symbolic(
+    type_: TensorType, dims: Mapping[int, Any], name: str, taken: Collection[str]
+) -> tuple[Dim, ...]:
     shape: list[Any] = list(type_.shape)
     for axis, dim in dims.items():
         if not -len(shape) <= axis < len(shape):
@@ -318,7 +349,7 @@ def _symbolic(type_: TensorType, dims: Mapping[int, Any], name: str) -> tuple[Di
                         types=[type_], hint=f"its axes are 0 to {len(shape) - 1}" if shape
                         else "it has no dims")
         shape[axis] = dim
-    return Spec(type_.dtype, shape).type(name).shape
+    return Spec(type_.dtype, shape).type(name, taken).shape
 
 
 def leaf_type(leaf: Any, name: str) -> tuple[str, TensorType]:
@@ -348,8 +379,18 @@ def leaf_type(leaf: Any, name: str) -> tuple[str, TensorType]:
         leaf = Spec.parse(leaf)
     if isinstance(leaf, Spec):
         return "array", leaf.type(name)
-    shown = f"{leaf!r}" if isinstance(leaf, int) else type(leaf).__name__
-    raise error("W112", f"argument {name}: {shown} cannot be traced", locs=user_loc(),
-                hint="pass frozenset(items), which is static" if isinstance(leaf, set) else
-                     "pass NumPy arrays, numbers or nests of them; register a class of your own "
-                     "with weft.tree.register, or name the argument in static_argnames")
+    if isinstance(leaf, int):
+        raise error("W112", f"argument {name}: {leaf} is more than 64 bits hold", locs=user_loc(),
+                    hint="pass float(n), or name the argument in static_argnames")
+    raise error("W112", f"argument {name}: {type(leaf).__name__} cannot be traced",
+                locs=user_loc(), hint=_instead_of(leaf))
+
+
+def _instead_of(leaf: Any) -> str:
+    """What to pass in place of an object that cannot be traced."""
+    if isinstance(leaf, Set):
+        return f"pass NumPy arrays, numbers or nests of them: tuple(x) of a {type(leaf).__name__}"
+    own = ("pass NumPy arrays, numbers or nests of them; register a class of your own with "
+           "weft.tree.register")
+    return own if type(leaf).__hash__ is None else (
+        f"{own}, or name the argument in static_argnames")

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,8 @@ class Spec:
     def __init__(self, dtype: Any, shape: Sequence[Any] = ()) -> None:
         try:
             self.dtype = as_dtype(dtype)
+            if isinstance(shape, str | bytes | Mapping) or not isinstance(shape, Iterable):
+                raise TypeError(f"a shape is a tuple of sizes, not {shape!r}")
             self._shape = tuple(_dim(dim) for dim in shape)
         except (TypeError, ValueError) as problem:
             raise _not_a_spec(problem) from None
@@ -59,9 +61,14 @@ class Spec:
         return Spec(type_.dtype, tuple(None if plain_symbol(dim) == "None" else dim
                                        for dim in type_.shape))
 
-    def type(self, name: str) -> TensorType:
-        """The tensor type of an argument of that name, which gives its unknown dims symbols."""
-        stem = "".join(c if c.isalnum() else "_" for c in name).strip("_") or "n"
+    def type(self, name: str, taken: Collection[str] = ()) -> TensorType:
+        """The tensor type of an argument of that name, which gives its unknown dims symbols: none
+        of those that are ``taken``, as names that differ in their signs alone would give."""
+        stem = "".join(c if c.isalnum() else "_" for c in name).strip("_")
+        if not stem.isidentifier():
+            stem = f"n{stem}"
+        while any(f"{stem}_{axis}" in taken for axis, dim in enumerate(self._shape) if dim is None):
+            stem += "_"
         return TensorType(self.dtype, tuple(
             symbol(f"{stem}_{axis}") if dim is None else dim
             for axis, dim in enumerate(self._shape)))

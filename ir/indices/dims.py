@@ -422,7 +422,8 @@ def symbols_from(sizes: Mapping[str, Dim]) -> dict[str, Dim]:
     plain_first = sorted(sizes, key=lambda name: len(symbols_of(sizes[name])))
     found, stuck = solve([Told(sizes[name], symbol(name), name) for name in plain_first])
     if stuck is not None:
-        missing = min(symbols_of(stuck.dim) - found.keys())
-        raise error("W105", f"the size {missing} cannot be told from an argument's {stuck.dim}",
-                    hint=f"give an argument with {missing} as a dim")
+        missing = sorted(symbols_of(stuck.dim) - found.keys())
+        raise error("W105", f"the size {missing[0]} cannot be told from an argument's {stuck.dim}",
+                    hint=f"give an argument with {missing[0]} as a dim" if len(missing) == 1 else
+                    f"give arguments with {' and '.join(missing)} as dims")
     return found

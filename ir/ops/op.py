@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from ..convert import conversion
 from ..diagnose import error
 from ..kernels.build import KernelBuilder
 from ..kernels.kernel import Apply
@@ -252,8 +253,8 @@ def signature(name: str, text: str) -> Infer:
                 raise error("W101", f"{name} needs operands of one shape")
             if type_.dtype.kind not in _KINDS[letter]:
                 raise error("W111", f"{name} needs {_WORDS[letter]} operands, got {type_.dtype}",
-                            hint="convert it: x.astype(np."
-                                 f"{'bool' if letter == 'b' else 'float64'})")
+                            hint=conversion(np.empty(0, type_.dtype.numpy),
+                                            BOOL if letter == "b" else F64))
             if bound.setdefault(letter, type_.dtype) != type_.dtype:
                 raise error("W111", f"{name} needs operands of one dtype, "
                                     f"got {bound[letter]} and {type_.dtype}")

@@ -58,10 +58,13 @@ from ..plans.plan import (
 from ..types import DType, Loc, TensorType
 from .scanner import FUNCTION, PATH, WORD
 
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+
 
 def quoted(text: str) -> str:
-    """A string literal."""
-    return json.dumps(text, ensure_ascii=False)
+    """A string literal. Half of a surrogate pair, which no file in UTF-8 can hold, is escaped."""
+    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}",
+                          json.dumps(text, ensure_ascii=False))
 
 
 def word(name: str, plain: str = WORD) -> str:

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.convert import conversion
 from ...ir.diagnose import Error, error
 from ...ir.indices.dims import bind_dims
 from ...ir.indices.index import symbols_of
-from ...ir.types import TensorType
+from ...ir.types import TensorType, keeps_kind
 from .stores import Array, Columns, Rows
 
 
@@ -40,12 +41,12 @@ class Elements:
             array = column if type(column) is np.ndarray else np.asarray(column)
             plain = not isinstance(column, np.ndarray | np.generic)
             if array.dtype != wanted and not (
-                    plain and np.can_cast(array.dtype, wanted, "same_kind")):
-                raise self._misfit(array, type_, many)
+                    plain and keeps_kind(array.dtype, wanted)):
+                raise self._misfit(array, column, type_, many)
             array = np.array(array if many else array[None], wanted, order="C")
             fits = array.shape[1:] == sizes if sizes is not None else _fits(array, type_)
             if not fits or not array.ndim:
-                raise self._misfit(array if many else array[0], type_, many)
+                raise self._misfit(array if many else array[0], column, type_, many)
             found.append(array)
         if len(found) > 1 and many and len({len(array) for array in found}) > 1:
             counts = ", ".join(str(len(each)) for each in found)
@@ -56,9 +57,9 @@ class Elements:
                       [f"array {at}" for at in range(len(found))])
         return tuple(found)
 
-    def _misfit(self, array: Array, type_: TensorType, many: bool) -> Error:
+    def _misfit(self, array: Array, given: Any, type_: TensorType, many: bool) -> Error:
         rows, wanted = "rows of " if many else "", type_.dtype.numpy
-        hint = f"convert it: x.astype(np.{wanted})"
+        hint = conversion(given, type_.dtype)
         if array.dtype == wanted:
             hint = "sizes that differ from element to element need weft.PaddingFIFOQueue, with None"
         return error("W305", f"queue '{self.queue}' takes {rows}{type_}, got {array.dtype}"

@@ -755,3 +755,146 @@ def labels_as_a_column() -> None:
 @wrong("W102", ValueError)
 def gradients_of_other_parameters() -> None:
     weft.optim.SGD(0.1).update({"w": X}, {}, {"w": X, "b": X})  # here
+
+
+@wrong("W131", OverflowError)
+def integers_beyond_64_bits() -> None:
+    @weft.compile
+    def factorial(n: Any) -> Any:
+        total = 1
+        for i in range(1, n + 1):
+            total = total * i  # here
+        return total
+
+    factorial(25)
+
+
+@wrong("W131", OverflowError)
+def an_integer_that_no_dtype_holds() -> None:
+    weft.compile(lambda x: x + 2**70)(np.arange(3))  # here
+
+
+@wrong("W112", TypeError)
+def argument_with_a_mask() -> None:
+    f = weft.compile(lambda x: x * 2)
+    f(np.ma.array([1.0, 2.0], mask=[False, True]))  # here
+
+
+@wrong("W112", TypeError)
+def argument_is_a_matrix() -> None:
+    f = weft.compile(lambda x: x * x)
+    f(np.ones((2, 2)).view(np.matrix))  # here
+
+
+@wrong("W123", IndexError)
+def index_by_complex_numbers() -> None:
+    weft.compile(lambda x, i: x[i])(X, np.array([1j]))  # here
+
+
+@wrong("W112", TypeError)
+def an_export_of_nothing() -> None:
+    weft.export(None, path="m")  # here
+
+
+@wrong("W405")
+def recompilation_for_another_nest() -> None:
+    f = weft.compile(on_recompile="error")(lambda batch: batch["x"] * 2)
+    f({"x": X})
+    f({"x": X, "y": X})  # here
+
+
+@wrong("W405")
+def recompilation_for_another_dtype() -> None:
+    f = weft.compile(on_recompile="error")(lambda x: x * 2)
+    f(X)
+    f(X.astype(np.float64))  # here
+
+
+@wrong("W105", ValueError)
+def a_size_that_nothing_fed_tells() -> None:
+    g = weft.Graph("mlp")
+    with g.as_default():
+        x = weft.placeholder("f32[b,4]", name="x")
+        zeros = np.zeros(x.shape[0])  # here
+    weft.Session(g).run(zeros)
+
+
+@wrong("W301", KeyError)
+def fetch_of_nothing() -> None:
+    s, x, relu = session()
+    s.run([relu, None], {x: X})  # here
+
+
+@wrong("W303", KeyError)
+def feed_of_numbers_too_large() -> None:
+    s, x, relu = session()
+    s.run(relu, {x: np.full((3, 4), 1e300)})  # here
+
+
+@wrong("W303", KeyError)
+def feed_of_text() -> None:
+    s, x, relu = session()
+    s.run(relu, {x: "four"})  # here
+
+
+@wrong("W112", TypeError)
+def a_name_of_a_value() -> None:
+    weft.Variable(W, name="weights:0")  # here
+
+
+@wrong("W403")
+def a_checkpoint_of_no_step() -> None:
+    from safetensors.numpy import save_file
+
+    w = weft.Variable(X, name="w")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "missing"
+        save_file({"w": X * 2}, path, {"step": "last"})
+        weft.restore(path, [w])  # here
+
+
+@wrong("W112", TypeError)
+def names_of_static_arguments_by_number() -> None:
+    weft.compile(static_argnames=1)(lambda x, n: x * n)  # type: ignore[call-overload]  # here
+
+
+@wrong("W112", TypeError)
+def an_option_that_is_text() -> None:
+    weft.compile(disable="no")(lambda x: x)  # type: ignore[call-overload]  # here
+
+
+@wrong("W112", TypeError)
+def argument_of_more_than_64_bits() -> None:
+    f = weft.compile(lambda x, n: x * n)
+    f(np.arange(3), 2**70)  # here
+
+
+@wrong("W112", TypeError)
+def a_shift_by_a_half() -> None:
+    weft.compile(lambda x, shift: np.roll(x, shift))(np.arange(4), np.array(1.5))  # here
+
+
+@wrong("W203", TypeError)
+def an_array_of_the_function_around() -> None:
+    @weft.compile
+    def outer(x: Any) -> Any:
+        y = np.zeros(3)
+        g = weft.Graph()
+        with g.as_default():
+            v = weft.placeholder("f64", (), name="v")
+            y[0] = v  # here
+        return x
+
+    outer(X)
+
+
+@wrong("W111", TypeError)
+def complex_numbers_rounded_down() -> None:
+    weft.compile(lambda x: np.floor(x))(X * 1j)  # here
+
+
+@wrong("W405")
+def recompilation_for_another_number() -> None:
+    f = weft.compile(on_recompile="error")(lambda x, k: x * k)
+    f(X, 2.0)
+    f(X, 2)  # here

@@ -92,3 +92,20 @@ def a_timeout_that_never_comes() -> None:
 def a_checkpoint_in_a_folder_that_is_none() -> None:
     with tempfile.TemporaryDirectory() as folder:
         weft.save(Path(folder) / "missing" / "w", {"w": X})  # here
+
+
+@wrong("W305", KeyError)
+def an_element_of_complex_numbers() -> None:
+    q = weft.FIFOQueue(10, "bf16[3]", name="rows")
+    q.enqueue([1j, 2j, 3j])  # here
+
+
+@wrong("W305", KeyError)
+def an_element_that_is_text() -> None:
+    q = weft.FIFOQueue(10, "f32[3]", name="rows")
+    q.enqueue("abc")  # here
+
+
+@wrong("W304", KeyError)
+def a_saver_that_counts_by_name() -> None:
+    weft.Saver("run", {"w": X}, step="steps")  # here

@@ -112,7 +112,7 @@ class Pair(NamedTuple):
 
 
 def test_fetches_are_nests(net: Net) -> None:
-    result = net.s.run({"y": net.y, "more": [Pair(net.total, "layer1/h"), (net.bump, None)]},
+    result = net.s.run({"y": net.y, "more": [Pair(net.total, "layer1/h"), (net.bump, net.bump)]},
                        {net.x: V})
     np.testing.assert_array_equal(result["y"], V * 2 + 1)
     ((total, h), rest) = result["more"]
@@ -190,7 +190,7 @@ def test_unknown_names(net: Net) -> None:
 def test_missing_feeds(net: Net) -> None:
     with pytest.raises(weft.Error, match="W302: placeholder 'x' is not fed") as caught:
         net.s.run(net.total)
-    assert "add it to feed_dict: {'x:0': array of f64[3]}" in str(caught.value)
+    assert "add 'x:0': value to feed_dict, where value is f64[3]" in str(caught.value)
     with pytest.raises(weft.Error, match="W302"):
         net.s.run(net.z, {net.h: V})
     with pytest.raises(weft.Error, match="W302: placeholder 'x' is not fed, but it is fetched"):
@@ -491,7 +491,7 @@ def test_what_is_needed_is_fed_where_no_feeds_are_named() -> None:
 @pytest.mark.parametrize("given", [None, "text", {"a": 1}, object()])
 def test_what_is_no_number_is_not_fed(net: Net, given: Any) -> None:
     kind = type(given).__name__
-    with pytest.raises(Error, match=f"W303: x:0 is f64\\[3\\], got {kind}(?s:.*)fix: feed numbers"):
+    with pytest.raises(Error, match=f"W303: x:0 is f64\\[3\\], got {kind}(?s:.*)fix: give numbers"):
         net.s.run(net.y, {net.x: given})
 
 

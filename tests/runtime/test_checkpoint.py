@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
+import weft
 from weft.frontend.tracing.arrays.variable import Variable
 from weft.frontend.tracing.context.scope import device
 from weft.ir.diagnose import Error
@@ -226,3 +227,92 @@ def test_what_is_no_variable_or_renaming(tmp_path: Path) -> None:
                 call(tmp_path / "c", wrong)  # type: ignore[arg-type]
     with pytest.raises(Error, match="W304: rename is a mapping"):
         restore(tmp_path / "c", {"a": np.zeros(2)}, rename=["a"])  # type: ignore[arg-type]
+
+
+STEPS = ("last", "1.5", "-1", "", "nan", "٣", "1_0", " 1", "9" * 5000)
+
+
+@pytest.mark.parametrize("step", STEPS, ids=range(len(STEPS)))
+def test_a_step_that_is_no_number_changes_nothing(step: str, tmp_path: Path) -> None:
+    file, w = tmp_path / "w", weft.Variable(np.ones(3), name="w")
+    filled = np.ones(3)
+    safetensors.numpy.save_file({"w": np.zeros(3), "a": np.zeros(3)}, file, {"step": step})
+    for wanted in ([w], {"w": w, "a": filled}):
+        with pytest.raises(weft.Error, match=r"W403: .* no whole number"):
+            weft.restore(file, wanted)
+        assert w.numpy().tolist() == filled.tolist() == [1, 1, 1]
+
+
+def test_every_cut_and_every_flipped_bit_changes_nothing(tmp_path: Path) -> None:
+    """Either the file is refused and all is as it was, or all is read and right: a few bits of a
+    file, such as those of its blanks, mean nothing."""
+    file = tmp_path / "w"
+    w, v = weft.Variable(np.ones(2), name="w"), weft.Variable(np.int32(3), name="v")
+    filled = np.full(2, 7, np.int16)
+    weft.save(file, {"w": w, "v": v, "a": filled}, step=4)
+    raw = file.read_bytes()
+    targets = {"w": w, "v": v, "a": filled}
+
+    def refused(changed: bytes) -> bool:
+        file.write_bytes(changed)
+        w.assign(np.zeros(2))
+        v.assign(np.int32(0))
+        filled[:] = 0
+        try:
+            assert weft.restore(file, targets) == 4
+        except weft.Error as problem:
+            assert problem.code in ("W403", "W304")
+            assert not w.numpy().any() and not v.numpy() and not filled.any()
+            return True
+        assert w.numpy().tolist() == [1, 1] and v.numpy() == 3 and filled.tolist() == [7, 7]
+        return False
+
+    assert not refused(raw)
+    assert all(refused(raw[:size]) for size in range(len(raw)))
+    flips = [refused(raw[:at] + bytes([raw[at] ^ 1 << at % 8]) + raw[at + 1:])
+             for at in range(len(raw))]
+    assert sum(flips) > 0.8 * len(raw)
+
+
+class Foreign:
+    """A variable of another library."""
+
+    def __init__(self, value: Any, fails: bool = False) -> None:
+        self.value, self.fails = value, fails
+
+    def numpy(self) -> Any:
+        return self.value
+
+    def assign(self, value: Any) -> None:
+        if self.fails:
+            raise RuntimeError("it cannot be assigned")
+        self.value = value
+
+
+@pytest.mark.parametrize("names", ["abc", "acb", "bca", "cba"])
+def test_variables_of_others_change_together(names: str, tmp_path: Path) -> None:
+    weft.save(tmp_path / "m", {**{name: np.ones(2) for name in "abc"}, "w": np.ones(2)})
+    w = weft.Variable(np.zeros(2), name="w")
+    others = {name: Foreign(np.zeros(2), name == "b") for name in names}
+    with pytest.raises(RuntimeError, match="cannot be assigned"):
+        weft.restore(tmp_path / "m", {"w": w, **others})
+    assert not w.numpy().any() and not any(other.value.any() for other in others.values())
+
+
+@pytest.mark.parametrize("text", [
+    "", "{", "[]", "3", "null", '{"format": 1}', '{"format": "weft-checkpoints-1"}',
+    '{"format": "weft-checkpoints-1", "checkpoints": 3}',
+    '{"format": "weft-checkpoints-1", "checkpoints": [{"step": 1e999, "file": "step-1"}]}',
+    '{"format": "weft-checkpoints-1", "checkpoints": [{"step": "x", "file": "step-1"}]}'])
+def test_a_manifest_that_is_none_changes_nothing(text: str, tmp_path: Path) -> None:
+    w = weft.Variable(np.ones(3), name="w")
+    weft.save(tmp_path / "run", [w], step=1, keep=2)
+    w.assign(np.zeros(3))
+    (tmp_path / "run" / "manifest.json").write_text(text)
+    for wrong in (lambda: weft.restore(tmp_path / "run", [w]),
+                  lambda: weft.save(tmp_path / "run", [w], step=2, keep=2)):
+        with pytest.raises(weft.Error, match="W403"):
+            wrong()
+    assert not w.numpy().any()
+    assert weft.restore(tmp_path / "run" / "step-1.safetensors", [w]) == 1
+    assert w.numpy().all()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import tree
+from .checks import check_number
 
 
 def global_norm(nest: Any) -> Any:
@@ -30,6 +31,9 @@ def squared(x: Any) -> Any:
 def clip_by_global_norm(grads: Any, limit: Any) -> Any:
     """The gradients, all scaled alike if their ``global_norm`` is above ``limit``, to have it
     (Pascanu et al., 2013)."""
+    check_number("limit", limit)
+    if not tree.leaves(grads):
+        return grads
     scale = limit / np.maximum(global_norm(grads), limit)
     return tree.map(lambda grad: grad * scale.astype(np.result_type(grad)), grads)
 
@@ -37,6 +41,7 @@ def clip_by_global_norm(grads: Any, limit: Any) -> Any:
 def clip_by_value(grads: Any, limit: Any) -> Any:
     """The gradients with every element between ``-limit`` and ``limit``, of complex ones both
     parts."""
+    check_number("limit", limit)
 
     def clipped(grad: Any) -> Any:
         if np.result_type(grad).kind != "c":

@@ -18,6 +18,7 @@ from ...tracing.context.active import active, context_of
 from ...tracing.context.dependencies import after, group
 from ...tracing.context.scope import name_scope
 from ...tracing.guards.lost import warn
+from ...tracing.signature import checked_flag
 from ...tracing.source import user_loc
 from ...tracing.values.operation import Operation
 from ...tracing.values.tracer import Tracer
@@ -275,6 +276,7 @@ class SGD(Optimizer):
         super().__init__(lr, **clip)
         check_number("momentum", momentum, 0, 1)
         check_number("weight_decay", weight_decay)
+        checked_flag(nesterov, "nesterov")
         self.momentum, self.nesterov, self.weight_decay = momentum, nesterov, weight_decay
         self.slots = ("momentum",) if momentum else ()
 

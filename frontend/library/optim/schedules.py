@@ -44,6 +44,10 @@ class PiecewiseConstant:
     values: Sequence[float]
 
     def __post_init__(self) -> None:
+        for name, given in (("boundaries", self.boundaries), ("values", self.values)):
+            if not isinstance(given, (tuple, list, np.ndarray)):
+                raise error("W112", f"{name} is {given!r}, not a tuple of numbers",
+                            locs=user_loc(), hint=f"write such as {name}=(10, 20)")
         for value in self.values:
             check_number("a value", value)
         for boundary in self.boundaries:

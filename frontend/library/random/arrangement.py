@@ -37,6 +37,16 @@ def _is_plain(x: Any) -> bool:
     return type(x) is np.ndarray
 
 
+def _checked_bound(x: Any) -> Any:
+    """A bound of integers. Raises ParameterError (W132) for numbers that no integer is, as those of
+    NumPy's generators are refused."""
+    plain = np.asarray(x) if isinstance(x, (float, np.floating, np.ndarray, list, tuple)) else None
+    if plain is not None and plain.dtype.kind == "f" and not (np.abs(plain) < 2.0**63).all():
+        raise _refused(f"rng.integers: {x!r} is no bound of integers",
+                       "give integers that 64 bits hold")
+    return x
+
+
 def _refused(message: str, hint: str) -> Exception:
     return error("W132", message, locs=user_loc(), hint=hint)
 
@@ -47,7 +57,7 @@ def _sizes(size: Any) -> tuple[Any, ...]:
 
 def integers(rng: Generator, low: Any, high: Any, size: Any, dtype: np.dtype[Any],
              endpoint: bool) -> Any:
-    first, last = (0, low) if high is None else (low, high)
+    first, last = map(_checked_bound, (0, low) if high is None else (low, high))
     if _is_known(first, last):
         least, count = int(first), int(last) - int(first) + endpoint
         if count <= 0:

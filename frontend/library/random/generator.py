@@ -64,6 +64,9 @@ class Generator:
         False
         """
         count = as_int(n_children, "number of children")
+        if not 0 <= count <= 1 << 32:
+            raise error("W132", f"rng.spawn: {count} children", locs=user_loc(),
+                        hint="give a number from 0 on, below 2**32")
         if is_traced_function():  # others at each call of the program, too
             keys = self.split(count)
         else:  # of a graph, too: the same ones in all its steps

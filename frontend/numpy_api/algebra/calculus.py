@@ -8,7 +8,7 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.indices.dims import differ
-from ....ir.types import number_kind
+from ....ir.types import keeps_kind, number_kind
 from ...tracing.operand import (
     as_int,
     axes_of,
@@ -63,7 +63,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     for at, end in ((0, to_begin), (2, to_end)):
         if end is not None:
             part = ravel(end)
-            if not np.can_cast(part.dtype, x.dtype, "same_kind"):
+            if not keeps_kind(part.dtype, x.dtype):
                 raise error("W111", "the ends of np.ediff1d do not fit the array",
                             types=[part.type, x.type], hint="convert them with .astype")
             parts.insert(at, cast(part, x.dtype))

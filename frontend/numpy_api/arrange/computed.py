@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ....ir.convert import conversion
 from ....ir.diagnose import error
 from ....ir.indices.dims import larger
 from ....ir.indices.index import Dim
@@ -52,10 +53,11 @@ def _numbers(size: Dim) -> Any:
 
 def _placed(obj: Any, size: Dim, last: Any) -> Any:
     """A place counted from the front, which is at most ``last`` in every step."""
-    place: Any = cast(strong(obj), _I64)
-    if strong(obj).dtype.kind not in "iu":
-        raise error("W123", f"a place of dtype {place.dtype}", types=[place.type],
-                    hint="convert it: i.astype(np.int64)")
+    given = strong(obj)
+    if given.dtype.kind not in "iu":
+        raise error("W123", f"a place of dtype {given.dtype}", types=[given.type],
+                    hint=conversion(obj, I64, "i"))
+    place: Any = cast(given, _I64)
     place = np.where(place < 0, place + as_number(size), place)
     spare: Any = np.minimum(place, last - place)
     return current().emit("ensure", place, spare, message=(

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ....ir.convert import conversion
 from ....ir.diagnose import error
 from ....ir.indices.dims import differ, larger, nonnegative
 from ....ir.indices.index import Dim, product
@@ -262,7 +263,7 @@ def _rolled(x: Any, shifts: list[Any], axes: list[int]) -> Tracer:
     for by, axis in zip(shifts * (count // len(shifts)), axes * (count // len(axes)), strict=True):
         if shape_of(by) or np.result_type(by).kind not in "iu":
             raise error("W112", "np.roll shifts by integers", types=[strong(by).type],
-                        hint="convert it: shift.astype(int)")
+                        hint=conversion(by, I64, "shift"))
         at = axis_of(axis, x.ndim)
         place: Any = current().emit("iota", axis=0, dtype=I64, shape=(x.type.shape[at],))
         x = np.take(x, place - by, axis=at, mode="wrap")

@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from ....ir.convert import conversion
 from ....ir.diagnose import error
 from ....ir.indices.dims import differ
 from ....ir.indices.index import Dim
 from ....ir.ops.op import OpDef
 from ....ir.ops.table import OPS
-from ....ir.types import as_dtype, keeps_kind, number_kind
+from ....ir.types import F64, I64, DType, as_dtype, keeps_kind, number_kind
 from ...tracing.arrays.buffer import Buffer
 from ...tracing.arrays.selection import Selection
 from ...tracing.context.active import current
@@ -411,6 +412,14 @@ def _emit_row(ufunc: np.ufunc, row: OpDef | None, operands: list[Tracer]) -> Tra
     return current().emit(row.name, *operands)
 
 
+def _converted(ufunc: np.ufunc, dtypes: Sequence[DType]) -> str:
+    """What to write for operands that a ufunc does not take: floats where it takes them, else
+    integers; the complex one is converted, or one that is no integer."""
+    floats = any(set(kinds.partition("->")[0]) == {"d"} for kinds in ufunc.types)
+    order = sorted(dtypes, key=lambda dtype: "cfiub".index(dtype.kind))
+    return conversion(np.empty(0, order[0].numpy), F64 if floats else I64)
+
+
 def resolve(
     ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any] | None = None,
     casting: Any = "same_kind",
@@ -423,8 +432,9 @@ def resolve(
         return _resolved(ufunc, tuple(map(kind_of, inputs)), dtype, casting)
     except TypeError as problem:
         # NumPy's advice on booleans is worth passing on.
-        hint = "use ^ or np.logical_xor, or convert with .astype" if "boolean" in str(
-            problem) else "convert with .astype"
+        hint = _converted(ufunc, [type_of(x).dtype for x in inputs])
+        if "boolean" in str(problem):
+            hint = "use ^ or np.logical_xor, or convert it: x.astype(np.int64)"
         raise error("W111", f"np.{ufunc.__name__} does not take operands of these dtypes",
                     types=[type_of(x) for x in inputs], hint=hint) from None
 

@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from ....ir.convert import conversion
 from ....ir.diagnose import Error, error
 from ....ir.indices.dims import involved, larger, nonnegative, smaller
 from ....ir.indices.index import Dim, Expr, positive
-from ....ir.types import TensorType
+from ....ir.types import I64, TensorType
 from ...tracing.arrays.variable import Variable
 from ...tracing.context.active import current
 from ...tracing.operand import (
@@ -148,7 +149,7 @@ def _prepared(item: Any) -> Any:
             raise _boolean()
         if tracer.dtype.kind not in "iu":
             raise error("W123", f"an index of dtype {tracer.dtype}", types=[tracer.type],
-                        hint="convert it: idx.astype(np.int64)")
+                        hint=conversion(tracer, I64, "idx"))
         return tracer if tracer.dtype in (np.int32, _INT) and not tracer.weak else cast(
             tracer, _INT)
     raise error("W123", f"{type(item).__name__} is no index",

@@ -337,7 +337,8 @@ def truth(x: Any) -> Any:
             raise error("W102", f"the truth of {x.name} is ambiguous: it has more than one element",
                         locs=locs, types=[x.type], hint="reduce it with np.any or np.all" + (
                             f"; for each element by itself: {choice.partition(', or weft')[0]}"
-                            if "np.where" in choice else ""))
+                            if "np.where" in choice else
+                            "; masks are joined by & and |: (x > 0) & (x < 1)"))
         x = x.reshape(())
     return x if x.type.dtype == BOOL else x != 0
 

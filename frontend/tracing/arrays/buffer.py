@@ -55,7 +55,7 @@ class Memory:
         if ctx is None or self.ctx is not ctx:
             problem = error("W203", "this array was not made in the function that is traced now, "
                                     "and cannot hold its values", locs=user_loc(),
-                            hint="copy it first: y = np.array(y)")
+                            hint="copy it first: own = np.array(y)")
             problem.written = self.owner()
             raise problem
         whole = self.whole

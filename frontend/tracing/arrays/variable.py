@@ -22,7 +22,7 @@ from ....runtime.state import Cell, Writer, commit, moment, written_here
 from ...numpy_api.select.at import At
 from ..context.active import context_for
 from ..context.recorder import ACTIVE, TraceContext
-from ..context.scope import SCOPE, checked_name
+from ..context.scope import SCOPE, checked_label
 from ..source import is_internal, user_loc
 from ..subclasses import checked_class
 from ..values.methods import ArrayMethods
@@ -54,7 +54,8 @@ class Variable(ArrayMethods):
             raise error("W203", "a variable needs a first value that is known now", locs=user_loc(),
                         types=[value.type], hint="make it from a plain array, then assign")
         checked_class(value, "the value of a variable")
-        stem = SCOPE.get().prefix + checked_name(name or "Variable", "variable")
+        stem = SCOPE.get().prefix + (
+            checked_label("" if name is None else name, "variable") or "Variable")
         try:
             array = np.array(value)
         except ValueError as problem:

@@ -16,7 +16,7 @@ from ..values.operation import Operation
 from ..values.tracer import Tracer
 from .active import context_for, context_of
 from .recorder import ACTIVE, TraceContext, nodes_of
-from .scope import SCOPE, checked_name
+from .scope import SCOPE, checked_label
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def group(*operations: Any, name: str = "group") -> Operation:
 
     Raises TracerError (W204) if they are of several graphs.
     """
-    checked_name(name, "group")
+    checked_label(name, "group")
     known = [ctx for item in operations for ctx, _ in nodes_of(item)]
     ctx = ACTIVE.get() or (context_of(known[0]) if known else None)
     return Operation((), name, None) if ctx is None else ctx.group(operations, name)

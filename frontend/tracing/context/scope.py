@@ -8,6 +8,7 @@ imports go one way: scope <- array <- views <- tracer <- recorder, which has the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -112,11 +113,25 @@ SCOPE: ContextVar[Scope] = ContextVar("weft_scope", default=_NOTHING)
 
 def checked_name(name: Any, what: str) -> str:
     """The name that the user gives to a variable, queue or scope. Raises DTypeError (W112) unless
-    it is text."""
-    if isinstance(name, str):
-        return name
-    raise error("W112", f"the name of a {what} is text, not {name!r}", locs=user_loc(),
-                hint=f'write such as name="{what}"')
+    it is text that a file can hold."""
+    if not isinstance(name, str):
+        raise error("W112", f"the name of a {what} is text, not {name!r}", locs=user_loc(),
+                    hint=f'write such as name="{what}"')
+    if any("\ud800" <= sign <= "\udfff" for sign in name):
+        whole = name.encode("utf-8", "replace").decode("utf-8")
+        raise error("W112", f"the name of a {what}, {name!r}, has half of a character, which no "
+                            "file can hold", locs=user_loc(), hint=f"write name={whole!r}")
+    return name
+
+
+def checked_label(name: Any, what: str) -> str:
+    """``checked_name`` of what feeds and fetches find by its name: ``x:0`` is a value of ``x``."""
+    found = re.search(r":[0-9]+\Z", checked_name(name, what))
+    if found is not None:
+        raise error("W112", f"the name of a {what}, {name!r}, ends like that of a value of "
+                            f"{name[:found.start()]!r}", locs=user_loc(),
+                    hint=f"write name={re.sub(':([0-9]+)', '_' + chr(92) + '1', name)!r}")
+    return str(name)
 
 
 @contextmanager

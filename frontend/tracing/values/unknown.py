@@ -133,6 +133,6 @@ class Unknown(TracedArray):
             "W203", f"{self.name} is traced and cannot be stored into a plain array",
             locs=user_loc(), types=[self.type],
             hint="arrays made in the traced function can hold it: copy this one there first, "
-                 "y = np.array(y)")
+                 "own = np.array(y)")
         problem.rewrites = True  # there, a copy by a method can hold it, too
         return self._refused(problem)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...convert import conversion
 from ...diagnose import error
 from ...indices.index import Dim
 from ...kernels.ordering import (
@@ -18,7 +19,7 @@ from ...kernels.ordering import (
     sorted_ranks,
     sorted_values,
 )
-from ...types import BOOL, COMPUTED, I64, TensorType
+from ...types import BOOL, COMPUTED, I32, I64, TensorType
 from ..op import Kind, OpDef, Sample
 
 _DTYPES = tuple(dtype for dtype in COMPUTED if dtype != BOOL)
@@ -32,7 +33,7 @@ RANKS = 16      # up to which rows are taken apart: each costs a walk, and a com
 def _check(name: str, x: TensorType) -> None:
     if x.dtype == BOOL or x.dtype.kind == "c":
         raise error("W111", f"{name} does not take {x.dtype} operands",
-                    hint="convert it: x.astype(np.int32)")
+                    hint=conversion(np.empty(0, x.dtype.numpy), I32))
     if x.rank == 0:
         raise error("W121", f"{name} needs an axis")
     last = x.shape[-1]

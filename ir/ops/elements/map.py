@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...diagnose import error
+from ...diagnose import HELD_IN_64_BITS, error
 from ...indices.index import Dim
 from ...scalar.primitives import PRIMITIVES, NumpyScalars
 from ...types import BOOL, F64, I64, NUMBERS, DType, TensorType, as_dtype
@@ -156,7 +156,7 @@ def _unwrapped_holds(s: Any, result: Any, a: Any, b: Any, *, of: str) -> Any:
 
 
 def _unwrapped_message(*, of: str) -> str:
-    return "a Python integer is out of bounds for int64, in which traced ones are held"
+    return HELD_IN_64_BITS
 
 
 def _unwrapped_ref(result: Any, a: Any, b: Any, *, of: str) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...convert import conversion
 from ...diagnose import error
 from ...indices.index import Dim
 from ...types import C64, C128, F32, F64, I64, TensorType
@@ -24,7 +25,7 @@ _ATTRS = {"axes": tuple, "norm": str}
 def _check(name: str, x: TensorType, dtypes: tuple[Any, ...], axes: tuple[int, ...]) -> None:
     if x.dtype not in dtypes:
         raise error("W111", f"{name} does not take {x.dtype}",
-                    hint="convert it: x.astype(np.float64)")
+                    hint=conversion(np.empty(0, x.dtype.numpy), F64))
     if not axes or any(not 0 <= axis < x.rank for axis in axes):
         raise error("W121", f"axes {axes} are out of range for rank {x.rank}")
 
