@@ -18,7 +18,7 @@ from ...ir.diagnose import Error, error
 from ...ir.types import Loc
 from .source import is_internal_name, user_loc
 from .values.numbers import numbers_behind
-from .values.shown import NoLengthError
+from .values.shown import MissingError
 from .values.tracer import SymbolicDim
 
 _OURS = __name__.partition(".")[0]
@@ -30,7 +30,7 @@ def refused(problem: BaseException) -> bool:
     """Whether an error is about the class of traced values, and not about what Python does with
     them; or about a number that NumPy's generators have taken for an array."""
     text = str(problem)
-    if isinstance(problem, (np.exceptions.AxisError, NoLengthError)):
+    if isinstance(problem, (np.exceptions.AxisError, MissingError)):
         return text.endswith(("array of dimension 0", "of a number")) and _draws(problem)
     named = _NAMED.search(text) is not None and _OF_PYTHON.search(text) is None
     return named and isinstance(problem, TypeError)
