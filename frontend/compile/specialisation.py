@@ -198,7 +198,8 @@ def _advice(names: Sequence[str], types: Sequence[tuple[str, TensorType]],
             return f"pass Python's own number: {_PYTHONS[old.dtype.kind]}({name})" if (
                 new.rank == 0) else f"pass {name} in one way, as a number or as an array"
         if kind != old_kind or new.rank != old.rank:
-            return f"pass {name} in one way: an {old_kind} of {old.rank} dims"
+            dims = f" of {old.rank} dims" if old_kind == "array" else ""
+            return f"pass {name} in one way: {_AN[old_kind]}{dims}"
         if new.dtype != old.dtype:
             return f"convert it: {name}.astype({spelling(old.dtype)})"
         for axis, pair in enumerate(zip(old.shape, new.shape, strict=True)):
