@@ -86,8 +86,9 @@ def run_fenced(
     sizes = [arrays[at].shape[axis] for at, axis in stages.entry.places]
     assert bool(sizes) == dynamic
     symbols = (ctypes.c_int64 * len(sizes))(*sizes)
-    call = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3, ctypes.c_int64)(
-        machine.addresses[name])
+    call = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3, ctypes.c_int64,
+                            ctypes.c_void_p)(machine.addresses[name])
+    control = np.zeros(SIZE // 8, np.int64)  # nothing ends the run
     arena_bytes = stages.entry.arena
     if arena_bytes is None:
         arena_bytes = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(
@@ -101,7 +102,7 @@ def run_fenced(
             block.put(array)
         pointers = (ctypes.c_void_p * (len(inputs) + len(outputs)))(
             *(block.address for block in (*inputs, *outputs)))
-        status = call(pointers, symbols, arena.address, 1)
+        status = call(pointers, symbols, arena.address, 1, control.ctypes.data)
         if status != 0:
             yield f"{side}: status {status}"
         for at, (block, want) in enumerate(zip(outputs, wanted, strict=True)):

@@ -17,6 +17,7 @@ from weft.codegen.cpu.text import module_text
 from weft.ir.indices.walk import evaluate
 from weft.ir.kernels.kernel import Kernel
 from weft.ir.kernels.workspace import scratch_bytes
+from weft.ir.plans.control import SIZE, site_of
 from weft.ir.plans.plan import tasks_of
 
 
@@ -36,13 +37,14 @@ def run_native(
     text = native_text(kernel, target)
     text = text.replace("define internal void @k(", "define void @k(")
     library = jit_for(target).link(compile_object(text, target, 1).object, ("k",))
-    status = np.zeros(1, np.int32)
+    control = np.zeros(SIZE // 8, np.int64)  # nothing ends the run
     slots = [buffers[param.name].ctypes.data for param in kernel.params]
-    slots += [*(dims[name] for name in kernel.dims), status.ctypes.data, threads]
+    slots += [*(dims[name] for name in kernel.dims), control.ctypes.data, threads]
     context = np.array(slots, np.int64)
     scratch = np.full(scratch_bytes(kernel) + 64, 0xFF, np.uint8)
     aligned = scratch.ctypes.data + -scratch.ctypes.data % 64
     call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)(library.addresses["k"])
     call(context.ctypes.data, 0, evaluate(tasks_of(kernel), dims), aligned)
     library.unload()
-    return int(status[0])
+    status = int(control.view(np.int32)[0])
+    return site_of(status) if status else 0
