@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 import weft
 from weft.frontend.compile.pipeline import build
+from weft.ir.plans.control import SIZE
 
 Array = NDArray[Any]
 Side = Literal["before", "after"]
