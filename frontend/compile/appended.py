@@ -27,8 +27,10 @@ class _UnknownError(Exception):
 
 def appended_only(function: Any, owner: Any) -> frozenset[str]:
     """The lists of an object that one of its methods uses for nothing but to append to them."""
-    names, others = _of_class(function, type(owner)) if isinstance(function, FunctionType) else (
-        frozenset(), frozenset())
+    if not isinstance(function, FunctionType):
+        return frozenset()
+    kind: Any = type(owner)
+    names, others = _of_class(function, kind)
     held = vars(owner)
     if any(isinstance(held.get(name), _FUNCTIONS) for name in others):
         return frozenset()  # which may know the object
@@ -37,7 +39,7 @@ def appended_only(function: Any, owner: Any) -> frozenset[str]:
 
 
 @functools.lru_cache(256)
-def _of_class(function: FunctionType, kind: type) -> tuple[frozenset[str], frozenset[str]]:
+def _of_class(function: FunctionType, kind: Any) -> tuple[frozenset[str], frozenset[str]]:
     """The attributes that a method of a class only appends to, and the others that it uses."""
     appended: set[str] = set()
     read: set[str] = set()

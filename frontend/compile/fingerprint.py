@@ -83,6 +83,8 @@ class _Reader:
             return kind, *map(self.key, (value.func, value.args, value.keywords))
         if kind is FunctionType and not _is_module_level(value):
             return self._function(value)
+        if kind.__module__.partition(".")[0] == _OURS and hasattr(kind, "traced_by"):
+            return kind, self.key(value.traced_by())
         if _is_pure(value):
             return "pure", value
         raise NoKeyError
@@ -95,13 +97,14 @@ class _Reader:
 
     def _function(self, function: FunctionType) -> Hashable:
         names: list[Hashable] = []
+        attributes: dict[str, Any] = {}
         if not _of_package(function.__globals__.get("__name__")):
+            attributes = {name: value for name, value in vars(function).items()
+                          if name != "__wrapped__"}
             for name in _names(function.__code__):
                 if name is None:
                     raise NoKeyError
                 names.append((name, self._looked_up(function, name)))
-        attributes = {name: value for name, value in vars(function).items()
-                      if name != "__wrapped__"}
         return (function.__code__, *names, *map(self.key, (
             function.__defaults__, function.__kwdefaults__, attributes)),
             *map(self._cell, function.__closure__ or ()))

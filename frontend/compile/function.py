@@ -230,6 +230,10 @@ class Function(Generic[P, R]):
             return method(*args[1:], **kwargs)
         return self._look_up(args, kwargs)
 
+    def traced_by(self) -> tuple[Any, ...]:
+        """What decides how a call is recorded in a trace, arguments apart."""
+        return self.py_func, self._signature.static, self._disable
+
     def _recorded(
         self, ctx: TraceContext, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:

@@ -137,7 +137,7 @@ def layout_holds(facts: frozenset[tuple[str, int]]) -> bool:
 
 
 def _value_holds(scalar: Any, offset: int) -> bool:
-    return ctypes.string_at(id(scalar) + offset, scalar.nbytes) == scalar.tobytes()
+    return bool(ctypes.string_at(id(scalar) + offset, scalar.nbytes) == scalar.tobytes())
 
 
 def _fields_hold(array: Array, offset: Mapping[str, int]) -> bool:

@@ -17,7 +17,7 @@ GRID = (RNG.random((12, 13)) < 0.25).astype(np.int64)
 GRID[5, 6] = 0
 
 
-def copies(text: str, least: int = 500) -> list[str]:
+def copies(text: str, least: int = 200) -> list[str]:
     """The copies of at least so many elements in the loops of a plan."""
     sizes = {name: int(np.prod([int(n) for n in dims.split(",") if n.strip().isdigit()] or [1]))
              for name, dims in re.findall(r"%([\w.]+): \w+\[([^\]]*)\]", text)}

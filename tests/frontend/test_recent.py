@@ -272,3 +272,17 @@ def test_profiles_are_told_of_programs_that_were_kept() -> None:
         call()
     assert "1 calls" in str(told) and "0 compiled" in str(told)
     np.testing.assert_array_equal(call(), 4 * W ** 3)
+
+
+def test_compiled_functions_are_read_through() -> None:
+    def call(factor: float) -> Any:
+        @weft.compile
+        def written_anew(w: Any) -> Any:
+            return (w * w * factor).sum()
+
+        return weft.grad(written_anew)(W)
+
+    assert runs(lambda: call(5.0), "written_anew") > 0
+    assert runs(lambda: call(5.0), "written_anew") == 0
+    np.testing.assert_array_equal(call(5.0), 10 * W)
+    np.testing.assert_array_equal(call(6.0), 12 * W)
