@@ -35,17 +35,15 @@ class _Forks:
 
     def before(self) -> None:
         """Take all locks that are to be held, at one moment."""
-        wanted = [lock for locks in self.held for lock in locks()]
         taken = self.taken[threading.get_ident()] = []
-        while wanted:
-            wanted[0].acquire()
-            taken.append(wanted[0])
-            busy = next((lock for lock in wanted[1:] if not _took(lock, taken)), None)
+        while True:
+            wanted = [lock for locks in self.held for lock in locks()]  # others, after a while
+            busy = next((lock for lock in wanted if not _took(lock, taken)), None)
             if busy is None:
                 return
             self.release(taken)
-            wanted.remove(busy)
-            wanted.insert(0, busy)
+            busy.acquire()
+            taken.append(busy)
 
     def release(self, taken: list[Any]) -> None:
         while taken:
