@@ -33,7 +33,7 @@ from weft.ir.plans.stack import SCRATCH_BYTES, STACK_BYTES, WORKSPACE_BYTES
 FOLDER = Path(__file__).parents[2] / "examples" / "numpy"
 EXAMPLES = runpy.run_path(str(FOLDER / "run.py"))
 CASES = list(small_stacks.cases())
-TARGETS = (None, "x86-64-v3", "x86-64-v4")
+TARGETS = ("x86-64-v3", "x86-64-v4")
 # Parts in parts of a row of 2**34 keys: twice the 35 bits of their number.
 LEVELS = {f"weft_quick_i{bits}x{words}": 70 for bits, words in ((32, 1), (64, 1), (64, 2))}
 BODY = re.compile(r'define [^@]*@"?([\w.]+)"?\(ptr %context, i64 %begin, i64 %end')
@@ -153,7 +153,7 @@ def test_a_large_workspace_is_scratch() -> None:
     """Rows that are kept, tiles that are turned and sums in memory, of which a kernel may have any
     number, count in the plan's scratch as soon as they are more than their share of the stack."""
     for function, specs in (
-            (small_stacks.softmaxes, ("f64[40,3000]",)),
+            (small_stacks.softmaxes, ("f64[40,4000]",)),
             (small_stacks.turned, ("f64[300,300]",) * 9),
             (small_stacks.reductions, ("f32[a,b]",))):
         plan = weft.compile(function).lower(*specs).stages.plan
@@ -203,6 +203,6 @@ def test_compilation_in_a_small_thread() -> None:
     run("cold", 256)
 
 
-@pytest.mark.parametrize("kilobytes", [256, 1024])
+@pytest.mark.parametrize("kilobytes", [256])
 def test_processes_with_a_small_stack(kilobytes: int) -> None:
     run("main", 0, f"ulimit -s {kilobytes}; ")

@@ -106,8 +106,13 @@ class ColumnLoops:
         before = self.f(f"sub i64 {stop}, 1")  # no row at all is not few
         few = self.f(f"icmp ult i64 {before}, {order.lanes}")
         start = [self.stmts.initial(stmt, self._width_of(scope, stmt)) for stmt in ordered]
-        return self._either(few, lambda: self._in_trees(scope, loop, stop, carry, way.few),
-                            (start, carry), lambda: self._many(scope, loop, stop, carry))
+
+        def trees() -> tuple[Values, Values]:
+            with self.stmts.workspace.part():
+                return self._in_trees(scope, loop, stop, carry, way.few)
+
+        return self._either(few, trees, (start, carry),
+                            lambda: self._many(scope, loop, stop, carry))
 
     def _many(
         self, scope: Scope, loop: Loop, stop: str, carry: Values
