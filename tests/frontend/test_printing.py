@@ -154,5 +154,5 @@ def test_a_function_without_source_prints_values_and_makes_no_texts() -> None:
     compiled = weft.compile(names["f"])
     for _ in range(2):
         assert told(compiled, X) == "x is [1.  2.  0.5]\n"
-    with pytest.raises(TypeError, match="W201: .* a formatted number is not known"):
+    with pytest.raises(TypeError, match=r"W201: .* a formatted number is not known"):
         weft.compile(names["g"])(X)
