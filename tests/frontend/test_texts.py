@@ -330,7 +330,8 @@ def made(x: Any) -> Any:
             string.Template("$a and ${b}").substitute(a=x[0], b=x),
             textwrap.fill(f"{x} " * 5, 20), textwrap.indent(f"{x}", "  "),
             np.array2string(x, precision=2), np.array_repr(x), np.array_str(x),
-            isinstance(str(x[0]), str), isinstance(str(x[0]), float))
+            isinstance(str(x[0]), str), isinstance(str(x[0]), float), type(str(x[0])) is str,
+            type([x[0]]) is list)
 
 
 def kept(x: Any) -> Any:

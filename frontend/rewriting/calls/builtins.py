@@ -20,6 +20,7 @@ from ...tracing.arrays.growing import GrowingList
 from ...tracing.arrays.selection import Selection
 from ...tracing.context.active import context_for
 from ...tracing.context.distance import tell_bound
+from ...tracing.late import LateText
 from ...tracing.operand import cast, contains_tracer, to_tracer
 from ...tracing.source import user_loc
 from ...tracing.values.shown import shown_class
@@ -219,6 +220,12 @@ def _whole(function: np.ufunc) -> Callable[[Any], Any]:
     return lambda x: _int(function(x))
 
 
+def _type(*args: Any) -> Any:
+    if len(args) == 1 and is_traced(args[0]):
+        return shown_class(args[0])
+    return str if len(args) == 1 and isinstance(args[0], LateText) else type(*args)
+
+
 def _asks(x: Any) -> bool:
     return is_traced(x) or isinstance(x, (Selection, Grid, Zipped)) or (
         isinstance(x, (list, tuple)) and any(map(is_traced, x)))
@@ -287,7 +294,6 @@ def of_lists(ufunc: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _MEANINGS: dict[Any, Callable[..., Any]] = {
-    type: shown_class,
     range: _range, max: extreme("max", _asks), min: extreme("min", _asks), int: _int,
     float: _float, bool: truth, len: _len, round: _round, all: _all, any: _any,
     sum: _sum, sorted: ordered(_asks), complex: _complex, zip: zipped, enumerate: enumerated,
@@ -313,4 +319,4 @@ BUILTINS: MappingProxyType[Any, Callable[..., Any]] = MappingProxyType({
     function: _listing(traced) if function in (any, all, sum, max, min, sorted) else (
         traced if function is np.ndindex else _on_traced(function, traced))
     for function, traced in _MEANINGS.items()} | {
-        list: _listing(_list), reversed: _reversed, next: _listing(_next), map: _map})
+        type: _type, list: _listing(_list), reversed: _reversed, next: _listing(_next), map: _map})
