@@ -467,6 +467,27 @@ def test_other_texts_are_refused() -> None:
         "return the values, and make the text of what the function has returned")
 
 
+def test_texts_in_memory_are_refused() -> None:
+    def written(x: Any) -> Any:
+        made = io.StringIO()
+        made.write(f"{x}")
+        return len(made.getvalue())
+
+    def printed(x: Any) -> Any:
+        made = io.StringIO()
+        print(x, file=made)
+        return len(made.getvalue())
+
+    def redirected(x: Any) -> Any:
+        with contextlib.redirect_stdout(io.StringIO()) as made:
+            print("x is", x)
+        return len(made.getvalue())
+
+    for function in (written, printed, redirected):
+        with pytest.raises(TypeError, match="W201: what is written to a StringIO is not known"):
+            weft.compile(function)(X)
+
+
 def test_code_that_is_not_rewritten_gets_no_text() -> None:
     class Named:
         def __init__(self, x: Any) -> None:
