@@ -36,6 +36,7 @@ from ...ir.plans.plan import KernelCall, Plan, Slot, host_steps
 from ...ir.plans.times import with_times
 from ...ir.text.printer import print_graph, print_kernel, print_plan
 from ...ir.types import Device
+from ...passes.keeping import without_keeping
 from ...passes.manager import PIPELINES, parse_passes
 from ...passes.memory.plan import plan_memory
 from ...passes.partition import devices_of
@@ -232,6 +233,10 @@ class Stages:
     scalars: bool = False                   # and results without dims as NumPy's scalars
     times: dict[str, float] = field(default_factory=dict)
     _after: dict[str, Known] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if all(name.startswith("gpu") for name in self.options.devices):  # which asks no host
+            self.traced = without_keeping(self.traced)
 
     @property
     def target(self) -> Target:

@@ -55,6 +55,14 @@ class Failure:
         found: tuple[Any, ...] = self._kept.__dict__.pop("values", ())
         return found
 
+    def without_values(self) -> BaseException | None:
+        """The exception with the names of values in its text."""
+        if self.kind is None:
+            return None
+        own = self.kind.__new__(self.kind)
+        own.args = (self.text.partition(": ")[2],)
+        return own
+
     def made(self, values: tuple[Any, ...]) -> Any:
         """The exception, or the text."""
         told = self.nest.of(values)
@@ -124,8 +132,10 @@ def exception(
             kept = failure.forget()
             if text == problem.message and (found is None or failure.is_at(problem.locs)):
                 found, values = failure, kept
-    if found is None or len(values) != len(found.nest.kinds):  # which another thread has kept
+    if found is None:
         return problem
+    if len(values) != len(found.nest.kinds):  # kept by another thread, or not at all
+        return found.without_values() or problem
     made = found.made(values)
     if isinstance(made, BaseException):
         return made

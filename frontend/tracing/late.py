@@ -376,7 +376,8 @@ def _shown(kind: str, value: Any) -> Any:
         return np.asarray(value)
     if not isinstance(value, (np.ndarray, np.generic)):
         return value
-    return value.item() if kind == "number" else value[()]
+    scalar: Any = value
+    return scalar.item() if kind == "number" else scalar[()]
 
 
 def _leaf(ctx: TraceContext, leaf: Any, thing: Callable[[Any], Any], arrays: bool) -> Any:
@@ -399,7 +400,7 @@ def said(ctx: TraceContext, thing: Any) -> Any:
 
 
 def _as_said(ctx: TraceContext, thing: Any) -> Any:
-    kind = type(thing)
+    kind: Any = type(thing)
     if tree.constant(thing):  # as a slice is
         return thing
     return _Said(kind.__name__ if kind.__format__ is object.__format__ else "",
@@ -408,9 +409,9 @@ def _as_said(ctx: TraceContext, thing: Any) -> Any:
 
 def _written(ctx: TraceContext, thing: Any, function: Callable[[Any], str]) -> Any:
     """``str(thing)`` or ``repr(thing)``, by its class's own method as it is rewritten."""
-    method = getattr(type(thing), f"__{function.__name__}__", None)
+    method: Any = getattr(type(thing), f"__{function.__name__}__", None)
     if isinstance(method, FunctionType):
-        copy = ctx.as_written(method)
+        copy: Any = ctx.as_written(method)
         if copy is not method:
             return copy(thing)
     with writing() as holes:

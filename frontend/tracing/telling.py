@@ -12,6 +12,7 @@ the graph's values by their names.
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,11 +21,13 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.diagnose import error
 from .arrays.variable import Variable
 from .context.lanes import lane_numbers
-from .context.recorder import ACTIVE
+from .context.recorder import ACTIVE, TraceContext
 from .host import host_call
 from .late import Nest, late, said, taken
+from .source import user_loc
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +73,7 @@ def tell_print(*args: Any, **options: Any) -> None:
         _PRINT(*args, **options)
         return
     file = options.pop("file", None)
-    stream = stream_of(sys.stdout if file is None else file)
+    stream = stream_of(ctx, sys.stdout if file is None else file)
     tell(partial(_print, stream), tuple([late(str, arg) for arg in args]), options)
 
 
@@ -91,6 +94,18 @@ class Stream:
         return getattr(sys, self.name)
 
 
-def stream_of(file: Any) -> Any:
-    """A file as a program writes to it."""
-    return next((Stream(name) for name in ("stdout", "stderr") if file is getattr(sys, name)), file)
+def stream_of(ctx: TraceContext, file: Any) -> Any:
+    """A file as a program writes to it. Raises TracerError (W201) for a text in memory, which the
+    code that is traced could read."""
+    if is_standard(ctx, file):
+        return Stream("stdout" if file is ctx.root.streams[0] else "stderr")
+    if isinstance(file, io.StringIO):
+        raise error("W201", "what is written to a StringIO is not known before the function runs",
+                    locs=user_loc(), hint="make the text with str, f-strings and join, and return "
+                                          "it; or redirect the output around the call")
+    return file
+
+
+def is_standard(ctx: TraceContext, stream: Any) -> bool:
+    """Whether a file is a standard stream of the process."""
+    return stream is not None and any(stream is each for each in ctx.root.streams)

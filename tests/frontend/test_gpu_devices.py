@@ -346,6 +346,21 @@ def test_results_are_memory_of_their_own(device: Interpreted) -> None:
     assert held.held < 1 << 16
 
 
+def test_what_fails_names_values_that_no_host_has_kept() -> None:
+    @weft.compile(device="gpu:0")
+    def checked(x: Any) -> Any:
+        if x.sum() < 0:
+            raise ValueError(f"negative {x.sum()}")
+        assert x.max() < 5, f"max {x.max()}"
+        return x * 2
+
+    np.testing.assert_array_equal(checked(np.ones(3)), [2, 2, 2])
+    with pytest.raises(ValueError, match=r"negative \{sum\}"):
+        checked(-np.ones(3))
+    with pytest.raises(AssertionError, match=r"does not hold: max \{max\}"):
+        checked(9 * np.ones(3))
+
+
 def test_nothing_is_left_of_a_parent_that_was_killed() -> None:
     code = ("import os, signal, numpy as np, weft\n"
             "from weft.frontend.compile.gpu import gpu_device\n"

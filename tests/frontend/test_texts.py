@@ -330,7 +330,8 @@ def made(x: Any) -> Any:
             string.Template("$a and ${b}").substitute(a=x[0], b=x),
             textwrap.fill(f"{x} " * 5, 20), textwrap.indent(f"{x}", "  "),
             np.array2string(x, precision=2), np.array_repr(x), np.array_str(x),
-            isinstance(str(x[0]), str), isinstance(str(x[0]), float))
+            isinstance(str(x[0]), str), isinstance(str(x[0]), float), type(str(x[0])) is str,
+            type([x[0]]) is list)
 
 
 def kept(x: Any) -> Any:
@@ -464,6 +465,27 @@ def test_other_texts_are_refused() -> None:
         weft.compile(lambda x: len(f"{x.sum():.2f}"))(X)
     assert caught.value.hint == (
         "return the values, and make the text of what the function has returned")
+
+
+def test_texts_in_memory_are_refused() -> None:
+    def written(x: Any) -> Any:
+        made = io.StringIO()
+        made.write(f"{x}")
+        return len(made.getvalue())
+
+    def printed(x: Any) -> Any:
+        made = io.StringIO()
+        print(x, file=made)
+        return len(made.getvalue())
+
+    def redirected(x: Any) -> Any:
+        with contextlib.redirect_stdout(io.StringIO()) as made:
+            print("x is", x)
+        return len(made.getvalue())
+
+    for function in (written, printed, redirected):
+        with pytest.raises(TypeError, match="W201: what is written to a StringIO is not known"):
+            weft.compile(function)(X)
 
 
 def test_code_that_is_not_rewritten_gets_no_text() -> None:

@@ -22,6 +22,7 @@ from ...tracing.arrays.selection import Selection
 from ...tracing.arrays.variable import Variable
 from ...tracing.context.active import context_for
 from ...tracing.context.distance import tell_bound
+from ...tracing.late import LateText
 from ...tracing.operand import cast, contains_tracer, to_tracer
 from ...tracing.source import user_loc
 from ...tracing.values.pythons import as_python
@@ -98,13 +99,6 @@ def _each_of(x: Any, *args: Any, **options: Any) -> Any:
         raise error("W113", "np.nditer of several arrays or with options is not supported in "
                             "traced code", locs=user_loc(), hint="loop over zip(a.flat, b.flat)")
     return x.flat
-
-
-def _type(x: Any) -> type:
-    """The class of what a value stands for."""
-    if isinstance(x, (Selection, Grid, Buffer)):
-        return np.ndarray
-    return shown_class(x) if isinstance(x, Tracer) else type(x)
 
 
 def _len(x: Any) -> Any:
@@ -230,6 +224,16 @@ def _whole(function: np.ufunc) -> Callable[[Any], Any]:
     return lambda x: _int(function(x))
 
 
+def _type(*args: Any) -> Any:
+    """The class of what a value stands for."""
+    (x,) = args if len(args) == 1 else (None,)
+    if isinstance(x, LateText):
+        return str
+    if isinstance(x, (Selection, Grid, Buffer)):
+        return np.ndarray
+    return shown_class(x) if is_traced(x) else type(*args)
+
+
 def _asks(x: Any) -> bool:
     return is_traced(x) or isinstance(x, (Selection, Grid, Zipped, Range)) or (
         isinstance(x, (list, tuple)) and any(map(is_traced, x)))
@@ -310,7 +314,7 @@ def of_lists(ufunc: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _MEANINGS: dict[Any, Callable[..., Any]] = {
-    type: _type, isinstance: lambda x, kinds: isinstance(x, kinds) if type(x) is _type(x) else (
+    isinstance: lambda x, kinds: isinstance(x, kinds) if type(x) is _type(x) else (
         issubclass(_type(x), kinds)),
     range: Range.of, max: extreme("max", _asks), min: extreme("min", _asks), int: _int,
     float: _float, bool: _bool, len: _len, round: _round, all: _all, any: _any,
@@ -338,5 +342,5 @@ BUILTINS: MappingProxyType[Any, Callable[..., Any]] = MappingProxyType({
         function in (any, all, sum, max, min, sorted)) else (
         traced if function is np.ndindex else _on_traced(function, traced))
     for function, traced in _MEANINGS.items()} | {
-        list: _listing(_list), reversed: _reversed, next: _next, map: _map,
+        type: _type, list: _listing(_list), reversed: _reversed, next: _next, map: _map,
         filter: _filter})

@@ -9,10 +9,9 @@ import operator
 import pprint
 import reprlib
 import string
-import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from functools import partial
 from types import BuiltinMethodType, FrameType, FunctionType, MappingProxyType, MethodType
 from typing import Any
@@ -22,7 +21,7 @@ import numpy as np
 from ...tracing.context.recorder import ACTIVE
 from ...tracing.late import GIVE_TEXTS, holds, late
 from ...tracing.source import is_internal, user_frame
-from ...tracing.telling import Stream, stream_of, tell, tell_print
+from ...tracing.telling import Stream, is_standard, stream_of, tell, tell_print
 from ...tracing.values.texts import WRITERS
 from ..regions.filtered import Filtered
 
@@ -105,7 +104,8 @@ def _of_method(function: MethodType, owner: Any, name: str) -> Any:
 
 
 def _is_standard(stream: Any) -> bool:
-    return stream is not None and (stream is sys.stdout or stream is sys.stderr)
+    ctx = ACTIVE.get()
+    return ctx is not None and is_standard(ctx, stream)
 
 
 def _making(function: Callable[..., str]) -> Callable[..., Any]:
@@ -139,7 +139,7 @@ def _logging(logger: Any, name: str) -> Callable[..., None]:
 
 
 def _log(logger: Any, level: int, place: tuple[str, int, str], said: tuple[Any, ...],
-         options: dict[str, Any]) -> None:
+         options: MutableMapping[str, Any]) -> None:
     message, *args = said
     while isinstance(logger, logging.LoggerAdapter):
         message, options = logger.process(message, options)
@@ -187,9 +187,10 @@ def _writing(function: Callable[..., Any], stream: Any) -> Callable[..., Any]:
     name = function.__name__
 
     def call(text: Any) -> Any:
-        if not (_is_standard(stream) or holds(text)):
+        ctx = ACTIVE.get()
+        if ctx is None or not (_is_standard(stream) or holds(text)):
             return function(text)
-        tell(partial(_write, stream_of(stream), name), (text,), {})
+        tell(partial(_write, stream_of(ctx, stream), name), (text,), {})
         return None
 
     return call

@@ -68,6 +68,8 @@ class TraceContext(Effects):
         self.way = False
         self.caught: bool = parent is not None and parent.caught
         self.told: Any = None  # the variable that counts what is printed
+        self.streams: tuple[Any, ...] = (sys.stdout, sys.stderr) if parent is None else (
+            parent.streams)  # the standard ones, before the user's code redirects them
         # What is made of functions before they are recorded: their rewritten copies. A graph, which
         # is endless, wants them always, as it cannot take back what it has recorded.
         self.rewritten: Rewritten | None = None if parent is None else parent.rewritten
