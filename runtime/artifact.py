@@ -157,7 +157,7 @@ class Loaded:
             [Slot(item["name"], parse_type(item["type"]), item.get("variable", ""))
              for item in manifest[side]] for side in ("inputs", "outputs"))
         self._kinds: list[str] = [item["kind"] for item in manifest["inputs"]]
-        self._numbers = [item["kind"] == "number" for item in manifest["outputs"]]
+        self._made: list[str] = [item["kind"] for item in manifest["outputs"]]
         self._symbols: list[str] = manifest["symbols"]
         self._args = [structure_of(text) for text in manifest["args"]]
         self._keywords = [(name, structure_of(text)) for name, text in manifest["keywords"]]
@@ -207,8 +207,9 @@ class Loaded:
             collect(structure, value, path, leaves)
         results = self._call(leaves)
         return unflatten(self._results, [
-            array.item() if number else array if array.ndim else array[()]
-            for array, slot, number in zip(results, self._outputs, self._numbers, strict=True)
+            array.item() if kind == "number" else
+            array if array.ndim or kind == "0-d" else array[()]
+            for array, slot, kind in zip(results, self._outputs, self._made, strict=True)
             if not slot.var])
 
     def run(self, names: str | Sequence[str] | None, feeds: Mapping[str, Any]) -> Any:
