@@ -105,7 +105,7 @@ class FailedAssertionError(Error, AssertionError):
 
 
 class ParameterError(Error, ValueError):
-    """A parameter of a distribution that is none of its range."""
+    """A parameter out of its range: of a distribution, a quantile, NaN that is to be an integer."""
 
 
 class FeedError(Error, KeyError):
@@ -192,7 +192,7 @@ CODES = MappingProxyType({
     "W124": "index out of range at run time",
     "W125": "an assertion does not hold at run time",
     "W131": "a Python integer does not fit the dtype it meets",
-    "W132": "a parameter of a distribution, a layer or an optimizer is out of its range",
+    "W132": "a parameter of a distribution, a layer, a quantile or a conversion is out of range",
     "W201": "a traced value has no truth value or number while tracing",
     "W202": "a traced value was used after its trace ended",
     "W203": "an argument array was mutated in traced code",

@@ -270,7 +270,7 @@ class Loaded:
                         for kind, slot in zip(self._kinds, self._inputs, strict=True)]
         self._pointers = ctypes.c_void_p * (len(self._inputs) + len(self._outputs))
         self._dtypes = [slot.type.dtype.numpy for slot in self._outputs]
-        self._numbers = [item["kind"] == "number" for item in manifest["outputs"]]
+        self._made: list[str] = [item["kind"] for item in manifest["outputs"]]
         self._symbols: list[str] = manifest["symbols"]
         self._args = [structure_of(text) for text in manifest["args"]]
         self._keywords = [(name, structure_of(text)) for name, text in manifest["keywords"]]
@@ -322,9 +322,10 @@ class Loaded:
         else:
             for structure, value, path in self._arrange(list(args), named):
                 collect(structure, value, path, leaves)
-        results = [array.item() if number else array if array.ndim else array[()]
-                   for array, slot, number in zip(
-                       self._call(leaves), self._outputs, self._numbers, strict=True)
+        results = [array.item() if kind == "number" else
+                   array if array.ndim or kind == "0-d" else array[()]
+                   for array, slot, kind in zip(
+                       self._call(leaves), self._outputs, self._made, strict=True)
                    if not slot.var]
         return results[0] if self._results.kind is None else unflatten(self._results, results)
 

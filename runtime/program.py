@@ -328,6 +328,9 @@ def failing(plan: Plan) -> Fail:
 
 def check_failed(site: CheckSite, values: str = "") -> Exception:
     """The error of a failed run-time check; ``values`` says what the sizes are."""
+    if site.code == "W131" and site.message.startswith("a number"):
+        return error(site.code, site.message + values, locs=site.locs,
+                     hint="pass a smaller number, or keep it a float: np.trunc(x), np.floor(x)")
     of_index = site.code != "W124" or "out of range" in site.message
     hint = _HINTS.get(site.message) or (_HINTS.get(site.code, _HOLDS) if of_index else _HOLDS)
     return error(site.code, site.message + values, locs=site.locs, hint=hint)

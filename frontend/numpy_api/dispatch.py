@@ -169,7 +169,10 @@ class NumpyApi:
         handed = any(each.kind is each.VAR_KEYWORD for each in parameters(body).values())
         out = None if handed else named.pop("out", None)
         if out is None:
-            return body(*positional, **named)
+            found = body(*positional, **named)
+            if not row.scalar:
+                return found
+            return tuple(map(_as_scalar, found)) if type(found) is tuple else _as_scalar(found)
         # Of complex numbers a real result is one of their squares, not of their real parts.
         first = next(iter((*positional, *named.values())), None)
         if "dtype" in parameters(body) and isinstance(out, Tracer) and (
@@ -294,6 +297,12 @@ class NumpyApi:
                 map(differ, new.type.shape, variable.shape)):
             new = matched(new, variable.shape)  # which each step checks
         return ctx.write(op, variable, new)
+
+
+def _as_scalar(x: Any) -> Any:
+    """A result as a scalar of NumPy's, if it has no dims."""
+    whole = isinstance(x, Tracer) and not x.ndim and not x.is_scalar
+    return Tracer(current(), current().value_of(x)) if whole else x
 
 
 def _is_mask_list(index: Any) -> bool:

@@ -26,13 +26,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 @dataclass(frozen=True)
 class Row:
     """A function of NumPy, under one or more names; ``body`` is None where it is missing, and
-    ``instead`` then says what to write."""
+    ``instead`` then says what to write. With ``scalar`` a result without dims is one of NumPy's
+    scalars, whatever it is made of: ``np.where``, of which it may be, gives an array."""
 
     functions: tuple[Callable[..., Any], ...]
     body: Callable[..., Any] | None = None
     samples: tuple[str, ...] = ()
     method: bool = False
     instead: str = ""
+    scalar: bool = False
 
     @property
     def name(self) -> str:
@@ -50,12 +52,13 @@ def _add(row: Row) -> None:
 
 
 def numpy(
-    *functions: Callable[..., Any], samples: tuple[str, ...] = (), method: bool = False
+    *functions: Callable[..., Any], samples: tuple[str, ...] = (), method: bool = False,
+    scalar: bool = False,
 ) -> Callable[[F], F]:
     """Register what is decorated as the meaning of ``functions``; with ``method``, arrays have a
-    method of the first one's name."""
+    method of the first one's name; for ``scalar`` see ``Row``."""
     def register(body: F) -> F:
-        _add(Row(functions, body, samples, method))
+        _add(Row(functions, body, samples, method, scalar=scalar))
         if method:
             add_method(functions[0])
         return body

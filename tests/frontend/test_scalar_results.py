@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy_samples import Sample, parts
 
 import weft
+from weft.frontend.numpy_api.registry import ROWS
 
 X = np.arange(1.0, 7.0).reshape(2, 3)
 
@@ -65,3 +68,49 @@ def test_without_native_calls(monkeypatch: pytest.MonkeyPatch) -> None:
         result, more = total(X)
         assert type(result) is np.float64 and result == 21
         assert type(more) is np.ndarray
+
+
+# Where NumPy gives an array without dims for one, and a program a scalar.
+ARRAYS_IN_NUMPY = {"np.tensordot", "np.linalg.tensordot", "np.i0", "np.broadcast_arrays", "np.pad",
+                   "np.real_if_close", "np.isin", "np.nanmedian"}
+SAMPLES = [pytest.param(Sample(row, text), id=f"{row.name}({text})")
+           for row in dict.fromkeys(ROWS.values()) for text in row.samples
+           if row.name not in ARRAYS_IN_NUMPY]
+
+
+@pytest.mark.parametrize("number", [False, True])
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_a_result_without_dims_is_what_it_is_in_numpy(sample: Sample, number: bool) -> None:
+    """A scalar or an array, of arrays and of scalars."""
+    arrays = sample.arrays(np.float64)
+    if number:
+        arrays = [x.flat[0] if x.size else x for x in arrays]
+    try:
+        with np.errstate(all="ignore"):
+            wanted = parts(sample.call(*arrays))
+    except (TypeError, ValueError, IndexError, AttributeError, RuntimeError):
+        pytest.skip("NumPy does not take scalars")
+    try:
+        kinds = weft.compile(sample.call).trace(*arrays).out_kinds
+    except (weft.Error, ValueError):
+        pytest.skip("not of scalars")
+    if len(kinds) != len(wanted):
+        pytest.skip("of as many elements as values say")
+    for kind, value in zip(kinds, wanted, strict=True):
+        if np.shape(value) == () and kind != "number":
+            assert (kind == "0-d") == (type(value) is np.ndarray)
+
+
+@pytest.mark.parametrize("x", [2.5, 1 + 2j, np.float64(2.5), np.complex64(1 + 2j), np.int8(3), 3])
+def test_parts_of_numbers(x: Any) -> None:
+    def told(x: Any) -> Any:
+        return np.real(x), np.imag(x), x.real, x.imag
+
+    got = weft.compile(told)(x)
+    assert got == told(x) and list(map(type, got)) == list(map(type, told(x)))
+
+
+def test_an_artifact_gives_arrays_without_dims(tmp_path: Path) -> None:
+    weft.export(weft.compile(lambda x: (np.asarray(x.sum()), x.sum())), X, path=tmp_path / "a")
+    whole, number = weft.load(tmp_path / "a")(X)
+    assert type(whole) is np.ndarray and type(number) is np.float64 and whole == number == 21

@@ -294,7 +294,7 @@ def _column(x: Any) -> Any:
     return np.expand_dims(x, -1)
 
 
-@numpy(np.linalg.cond, samples=("x[3,3]", "x[2,4,3], 2", "x[3,3], -2", "x[3,3], 1",
+@numpy(np.linalg.cond, scalar=True, samples=("x[3,3]", "x[2,4,3], 2", "x[3,3], -2", "x[3,3], 1",
                                 "x[2,3,3], 'fro'", "x[3,3], -np.inf"))
 def cond(x: Any, p: Any = None) -> Any:
     a: Any = _matrices(x, "cond")

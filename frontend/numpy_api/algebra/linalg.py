@@ -29,7 +29,7 @@ from ..registry import numpy
 _F64 = np.dtype(np.float64)
 
 
-@numpy(np.linalg.norm, samples=("z[3,4], axis=1",
+@numpy(np.linalg.norm, scalar=True, samples=("z[3,4], axis=1",
     "x[4]", "x[3,4]", "x[3,4], axis=1", "x[4], np.inf", "x[3,4], 1, axis=0", "x[4], -np.inf",
     "x[4], 0", "x[4], 3", "p[3,4], 0.5, axis=1, keepdims=True", "x[3,4], 1", "x[3,4], -1",
     "x[3,4], np.inf", "x[2,3,4], -np.inf, axis=(2, 0)", "x[2,3,4], 'fro', axis=(0, 1)",
@@ -79,7 +79,7 @@ def _vector(a: Any, ord: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
     return sum_(abs(a) ** ord, axis, keepdims=keepdims) ** np.reciprocal(ord, dtype=a.dtype)
 
 
-@numpy(np.linalg.vector_norm, samples=(
+@numpy(np.linalg.vector_norm, scalar=True, samples=(
     "x[3,4]", "x[3,4], axis=1, ord=1", "x[2,3,4], axis=(2, 0), keepdims=True", "x[3], ord=np.inf"))
 def vector_norm(x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     a: Any = strong(x)
@@ -92,7 +92,7 @@ def vector_norm(x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any = 
         a.type.shape))) if keepdims else result
 
 
-@numpy(np.linalg.matrix_norm, samples=("x[3,4]", "x[2,3,4], ord=1, keepdims=True"))
+@numpy(np.linalg.matrix_norm, scalar=True, samples=("x[3,4]", "x[2,3,4], ord=1, keepdims=True"))
 def matrix_norm(x: Any, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     return norm(x, ord, (-2, -1), keepdims)
 

@@ -19,7 +19,7 @@ from .create import zeros
 from .shape import flip
 
 
-@numpy(np.linspace, samples=(
+@numpy(np.linspace, scalar=True, samples=(
     "x[()], x[()]", "x[3], 2.5, 5, axis=1", "0, x[2,3], 4, False, axis=-1", "x[()], 7, 1",
     "p[()], 9, 6, dtype=np.int64", "x[2], x[2], 0", "x[()], x[()], 3, retstep=True"))
 def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False,

@@ -194,7 +194,7 @@ def atleast(rank: int) -> Callable[..., Any]:
     return run
 
 
-@numpy(np.flip, samples=("x[3,4]", "x[3,4], 1"))
+@numpy(np.flip, scalar=True, samples=("x[3,4]", "x[3,4], 1"))
 def flip(m: Any, axis: Any = None) -> Tracer:
     x = strong(m)
     axes = axes_of(axis, x.ndim)

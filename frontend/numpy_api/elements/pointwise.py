@@ -103,7 +103,7 @@ def _in_place_unless_copied(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-@numpy(np.nan_to_num, samples=("z[3]", "x[4]",))
+@numpy(np.nan_to_num, scalar=True, samples=("z[3]", "x[4]",))
 @_in_place_unless_copied
 def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
@@ -196,14 +196,29 @@ def _part(x: Tracer, name: str) -> Tracer:
     return made
 
 
+def _of_number(x: Tracer, name: str) -> Tracer:
+    """One part of a number, which is one of Python's where that is."""
+    if x.dtype.kind == "c":
+        part = current().emit(name, x)
+    else:
+        part = x if name == "real" else current().full(0, x.dtype)
+    made = Tracer(current(), current().value_of(part))
+    made.weak = x.weak
+    return made
+
+
 @numpy(np.real, samples=("z[3]", "x[4]", "1j * x[3]"))
 def real(val: Any) -> Any:
+    if isinstance(val, Tracer) and val.is_scalar:
+        return _of_number(val, "real")
     x = strong(val)
     return _part(x, "real") if x.dtype.kind == "c" else x
 
 
 @numpy(np.imag, samples=("z[3]", "x[4]", "i[2]", "1j * x[3]"))
 def imag(val: Any) -> Any:
+    if isinstance(val, Tracer) and val.is_scalar:
+        return _of_number(val, "imag")
     x: Any = strong(val)
     return _part(x, "imag") if x.dtype.kind == "c" else np.zeros_like(x)
 
@@ -244,7 +259,7 @@ def isneginf(x: Any) -> Any:
     return np.equal(strong(x), -np.inf)
 
 
-@numpy(np.sinc, samples=("x[4]", "i[3]"))
+@numpy(np.sinc, scalar=True, samples=("x[4]", "i[3]"))
 def sinc(x: Any) -> Any:
     # Near 0 the series, whose derivatives are those of the function: of the quotient, all of their
     # digits cancel.

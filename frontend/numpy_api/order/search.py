@@ -29,7 +29,7 @@ _F64 = np.dtype(np.float64)
 _FEW = 16      # test elements that one compares with, rather than search
 
 
-@numpy(np.digitize, samples=(
+@numpy(np.digitize, scalar=True, samples=(
     "x[3,4], [-1, 0, 0.5, 2]", "i[5], [0, 1, 2], right=True", "x[4], [2, 1, 0, -1]",
     "x[4], [2, 1, 0, -1], True", "x[4], np.arange(4) - p[()]", "x[4], -np.arange(4) * p[()]"))
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:

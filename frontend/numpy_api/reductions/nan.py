@@ -37,7 +37,7 @@ def nanprod(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, 
     return prod(_filled(a, 1)[0], axis, dtype, keepdims, initial, where)
 
 
-@numpy(np.nanmax, samples=("np.where(m[3,4], x[3,4], np.nan)",
+@numpy(np.nanmax, scalar=True, samples=("np.where(m[3,4], x[3,4], np.nan)",
                            "np.where(m[3,4], x[3,4], np.nan), 1",
                            "x[3], initial=1, where=m[3]"))
 def nanmax(a: Any, axis: Any = None, keepdims: Any = False, initial: Any = None,
@@ -45,7 +45,7 @@ def nanmax(a: Any, axis: Any = None, keepdims: Any = False, initial: Any = None,
     return _extreme(max_, -np.inf, a, axis, keepdims, initial, where)
 
 
-@numpy(np.nanmin, samples=("np.where(m[3,4], x[3,4], np.nan)",
+@numpy(np.nanmin, scalar=True, samples=("np.where(m[3,4], x[3,4], np.nan)",
                            "np.where(m[3,4], x[3,4], np.nan), 0",
                            "i[3]"))
 def nanmin(a: Any, axis: Any = None, keepdims: Any = False, initial: Any = None,
@@ -106,8 +106,9 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, 
     return _parts(sum_(x, axis, dtype, keepdims, where=where), count)
 
 
-@numpy(np.nanvar, samples=("np.where(m[3,4], x[3,4], np.nan)", "x[3,4] * 1, 1, ddof=1", "i[4]",
-                           "np.where(m[3,4], x[3,4], np.nan), 0, keepdims=True"))
+@numpy(np.nanvar, scalar=True, samples=(
+    "np.where(m[3,4], x[3,4], np.nan)", "x[3,4] * 1, 1, ddof=1", "i[4]",
+    "np.where(m[3,4], x[3,4], np.nan), 0, keepdims=True"))
 def nanvar(
     a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False, *,
     where: Any = True, mean: Any = None, correction: Any = None,
@@ -128,7 +129,8 @@ def nanvar(
     return masked(free <= 0, squares.dtype.type(np.nan), _parts(squares, free))
 
 
-@numpy(np.nanstd, samples=("np.where(m[3,4], x[3,4], np.nan)", "x[3,4] * 1, 1, ddof=1"))
+@numpy(np.nanstd, scalar=True, samples=(
+    "np.where(m[3,4], x[3,4], np.nan)", "x[3,4] * 1, 1, ddof=1"))
 def nanstd(
     a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False, *,
     where: Any = True, mean: Any = None, correction: Any = None,

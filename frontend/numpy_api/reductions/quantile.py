@@ -202,7 +202,7 @@ def _nothing(a: Any, axis: Any, keepdims: Any, heads: tuple[Dim, ...] = ()) -> A
 # -- medians
 
 
-@numpy(np.median, samples=(
+@numpy(np.median, scalar=True, samples=(
     "x[7]", "x[8]", "x[3,4]", "x[3,4], 0", "x[2,3,4], (0, 2)", "x[3,5], 1, keepdims=True", "i[6]",
     "x[0]", "x[()]"))
 def median(a: Any, axis: Any = None, overwrite_input: Any = False, keepdims: Any = False) -> Any:
@@ -210,7 +210,7 @@ def median(a: Any, axis: Any = None, overwrite_input: Any = False, keepdims: Any
     return _middle(_rows(a, axis), keepdims) if nothing is None else nothing
 
 
-@numpy(np.nanmedian, samples=(
+@numpy(np.nanmedian, scalar=True, samples=(
     "x[7]", "np.where(m[3,4], x[3,4], np.nan), 1", "np.where(m[5,6], x[5,6], np.nan), 0",
     "i[6]", "x[3,4], None, keepdims=True", "x[3,4] * np.nan, 0"))
 def nanmedian(a: Any, axis: Any = None, overwrite_input: Any = False, keepdims: Any = False) -> Any:
@@ -257,7 +257,7 @@ _SAMPLES = ("x[7], 0.3", "x[3,4], 0.5, 0", "x[2,3,4], [0.1, 0.9], (0, 2)", "i[9]
             *(f"x[3,8], [0.0, 0.3, 0.5, 1.0], 1, method='{name}'" for name in _METHODS))
 
 
-@numpy(np.quantile, samples=_SAMPLES)
+@numpy(np.quantile, scalar=True, samples=_SAMPLES)
 def quantile(a: Any, q: Any, axis: Any = None, overwrite_input: Any = False,
              method: Any = "linear", keepdims: Any = False, *, weights: Any = None) -> Any:
     if weights is not None:
@@ -265,7 +265,7 @@ def quantile(a: Any, q: Any, axis: Any = None, overwrite_input: Any = False,
     return _quantile(_rows(a, axis), q, 1, method, keepdims)
 
 
-@numpy(np.percentile, samples=(
+@numpy(np.percentile, scalar=True, samples=(
     "x[7], 30", "x[3,4], [10, 50], 0", "x[7], [25., 75.], method='lower'"))
 def percentile(a: Any, q: Any, axis: Any = None, overwrite_input: Any = False,
                method: Any = "linear", keepdims: Any = False, *, weights: Any = None) -> Any:
@@ -274,7 +274,7 @@ def percentile(a: Any, q: Any, axis: Any = None, overwrite_input: Any = False,
     return _quantile(_rows(a, axis), q, 100, method, keepdims)
 
 
-@numpy(np.nanquantile, samples=(
+@numpy(np.nanquantile, scalar=True, samples=(
     "x[7], 0.3", *(text.replace("x[3,8]", "np.where(m[3,8], x[3,8], np.nan)")
                    for text in _SAMPLES[1:] if "weights=p[3]" not in text)))  # NumPy fails at it
 def nanquantile(a: Any, q: Any, axis: Any = None, overwrite_input: Any = False,
@@ -282,7 +282,8 @@ def nanquantile(a: Any, q: Any, axis: Any = None, overwrite_input: Any = False,
     return _nan_quantile(a, q, axis, 1, method, keepdims, weights)
 
 
-@numpy(np.nanpercentile, samples=("x[7], 30", "np.where(m[3,6], x[3,6], np.nan), [10, 50], 1"))
+@numpy(np.nanpercentile, scalar=True, samples=(
+    "x[7], 30", "np.where(m[3,6], x[3,6], np.nan), [10, 50], 1"))
 def nanpercentile(a: Any, q: Any, axis: Any = None, overwrite_input: Any = False,
                   method: Any = "linear", keepdims: Any = False, *, weights: Any = None) -> Any:
     return _nan_quantile(a, q, axis, 100, method, keepdims, weights)

@@ -280,7 +280,7 @@ def var(
     return cast(total / divisor, result)
 
 
-@numpy(np.std, method=True, samples=("z[3,4]", "x[3,4]", "x[3,4], 1, keepdims=True"))
+@numpy(np.std, scalar=True, method=True, samples=("z[3,4]", "x[3,4]", "x[3,4], 1, keepdims=True"))
 def std(a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: Any = False,
         *, where: Any = True, mean: Any = None, correction: Any = None) -> Any:
     return root(var(a, axis, dtype, ddof, keepdims, where=where, mean=mean,

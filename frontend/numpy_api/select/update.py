@@ -96,7 +96,7 @@ def update(x: Any, index: Any, value: Any, mode: str) -> Tracer:
 def _is_one_element(x: Tracer, index: Any) -> bool:
     """True for an index of an integer for each axis, which is a place and no array."""
     items = index if isinstance(index, tuple) else (index,)
-    return x.ndim > 0 and len(items) == x.ndim and all(
+    return len(items) == x.ndim and all(
         (isinstance(item, (int, np.integer)) and not isinstance(item, bool))
         or (isinstance(item, Tracer) and item.is_scalar and item.dtype.kind in "iu")
         for item in items)
