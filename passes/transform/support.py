@@ -48,6 +48,11 @@ def _support(make: Callable[[], Value], near: bool = False) -> Support:
     return Support(cache(make), near)
 
 
+def known_support(mask: Value | None) -> Support | None:
+    """That of a mask, if there is one."""
+    return None if mask is None else Support(lambda: mask)
+
+
 def either(b: Builder, one: Support | None, other: Support | None) -> Support | None:
     """The mask of a sum of two cotangents; None where all is taken."""
     if one is None or other is None or one is other:
