@@ -71,7 +71,7 @@ def supports(b: Builder, node: Node, support: Support | None) -> list[Support | 
 
     def both(at: int, own: Support | None) -> Value:
         mask: Value = masks()[at]
-        return mask if own is None else b.and_(mask, own.mask())  # type: ignore[no-any-return]
+        return mask if own is None else b.and_(mask, own.mask())
 
     near = node.op.kind is Kind.VIEW or (
         node.op.kind is Kind.GATHER and len(node.attrs["axes"]) > 1)
