@@ -22,8 +22,7 @@ from ..clone import Clone
 from .emit import emit_graph
 
 Cotangent = Value | None
-Vjp = Callable[
-    [Builder, Sequence[Value], Sequence[Value], Sequence[Value]], list[Cotangent]]
+Vjp = Callable[..., list[Cotangent]]  # see ``reverse``
 
 
 @dataclass(frozen=True)
@@ -89,8 +88,8 @@ def _whole(builder: Builder, value: Value, cotangent: Cotangent) -> Value:
 
 
 def call_gradient(
-    builder: Builder, node: Node, call: Calling, given: Sequence[Cotangent], wanted: set[int],
-    vjp: Vjp,
+    builder: Builder, node: Node, call: Calling, given: Sequence[Cotangent],
+    left: Sequence[Value | None], wanted: set[int], vjp: Vjp,
 ) -> list[Cotangent]:
     """The gradient of the body for the operands ``wanted``; the nodes of the body that it needs
     stand here once more."""
@@ -99,17 +98,20 @@ def call_gradient(
     for inner in call.body.nodes:
         clone.node(inner)
     graph = clone.finish()
-    pairs = [(value, part) for value, part in zip(graph.results, given, strict=True)
-             if part is not None and value.dtype.is_inexact]
-    seeds = [graph.add_param(part.type, "cotangent") for _, part in pairs]
+    pairs = [(value, part, mask) for value, part, mask in zip(
+        graph.results, given, left, strict=True) if part is not None and value.dtype.is_inexact]
+    seeds = [graph.add_param(part.type, "cotangent") for _, part, _ in pairs]
+    masks = [None if mask is None else graph.add_param(mask.type, "mask") for _, _, mask in pairs]
     asked = sorted(wanted)
     inner_builder = Builder(graph, OPS, share=False, fold=False)
-    parts = vjp(inner_builder, [value for value, _ in pairs], seeds, [params[at] for at in asked])
+    parts = vjp(inner_builder, [value for value, _, _ in pairs], seeds,
+                [params[at] for at in asked], left=masks)
     there = [(at, part) for at, part in zip(asked, parts, strict=True) if part is not None]
     graph.results = [part for _, part in there]
     operands = [builder.barrier(value) if call.again else value for value in node.inputs]
     found: list[Cotangent] = [None] * len(node.inputs)
     for (at, _), part in zip(there, emit_graph(
-            builder, graph, [*operands, *(part for _, part in pairs)]), strict=True):
+            builder, graph, [*operands, *(part for _, part, _ in pairs),
+                             *(mask for *_, mask in pairs if mask is not None)]), strict=True):
         found[at] = part
     return found

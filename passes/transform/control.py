@@ -41,9 +41,11 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def backward(
-    builder: Builder, node: Node, given: Sequence[Value | None], wanted: set[int], vjp: Vjp
+    builder: Builder, node: Node, given: Sequence[Value | None], left: Sequence[Value | None],
+    wanted: set[int], vjp: Vjp,
 ) -> list[Value | None]:
-    """The cotangents of the operands ``wanted`` of a control-flow node, from those of its results.
+    """The cotangents of the operands ``wanted`` of a control-flow node, from those of its results
+    and the masks that these have.
 
     Appends the gradient to the graph, and has the node return what it needs. Raises
     UnsupportedError (W113) for a loop whose number of rounds has no bound.
@@ -56,9 +58,9 @@ def backward(
             control = control_of(node)
     found: list[Value | None] = [None] * len(node.inputs)
     if isinstance(control, Branching):
-        made = _branching(builder, node, control, given, wanted, vjp)
+        made = _branching(builder, node, control, given, left, wanted, vjp)
     elif control.test is None:
-        made = _Loop(builder, node, given, wanted, vjp).run(None)
+        made = _Loop(builder, node, given, left, wanted, vjp).run(None)
     elif control.count is None:
         raise error(
             "W113", "there is no gradient of a loop whose number of rounds has no bound: what its "
@@ -70,9 +72,10 @@ def backward(
         counter = _counter(builder, node, control)
         new = len(node.inputs) - len(found)  # 1 if there was no counter yet
         moved = {at + new * (at >= before) for at in wanted}
-        padded = [*given, *[None] * (len(node.results) - len(given))]
+        padded, masks = ([*values, *[None] * (len(node.results) - len(values))]
+                         for values in (given, left))
         made = {at - new * (at > before): value for at, value in _Loop(
-            builder, node, padded, moved, vjp).run(counter).items()}
+            builder, node, padded, masks, moved, vjp).run(counter).items()}
     for at, value in made.items():
         found[at] = value
     return found
@@ -83,11 +86,12 @@ def backward(
 
 def _branching(
     builder: Builder, node: Node, control: Branching, given: Sequence[Value | None],
-    wanted: set[int], vjp: Vjp,
+    left: Sequence[Value | None], wanted: set[int], vjp: Vjp,
 ) -> dict[int, Value]:
     inner = sorted(at - 1 for at in wanted if at > 0)
     asked = {at: value for at, value in enumerate(given) if value is not None}
-    ways = [Pullback(body, sorted(asked.keys() & reached(body, inner)), inner, vjp)
+    masks = {at: mask for at in asked if (mask := left[at]) is not None}
+    ways = [Pullback(body, sorted(asked.keys() & reached(body, inner)), inner, vjp, masks)
             for body in (control.then, control.other)]
     operands = sorted(ways[0].found.keys() | ways[1].found.keys())
     if not operands:
@@ -98,15 +102,19 @@ def _branching(
         for way in ways]
     for values, saved in zip(outer, _saved_ways(node, ways, outer), strict=True):
         values.update(saved)
-    parts = [needed(way.graph, way.found.values(), values.keys() | way.cotangents.values())
+    parts = [needed(way.graph, way.found.values(), {
+                 *values, *way.cotangents.values(), *way.masks.values()})
              for way, values in zip(ways, outer, strict=True)]
     read = list(dict.fromkeys(values[value] for values, (_, leaves) in zip(
         outer, parts, strict=True) for value in leaves if value in values))
+    masks = {at: mask for at, mask in masks.items() if any(
+        way.masks.get(at) in leaves for way, (_, leaves) in zip(ways, parts, strict=True))}
     bodies = []
     for way, values, (nodes, leaves) in zip(ways, outer, parts, strict=True):
         clone = _emptied(way)
-        for at, value in asked.items():
-            clone.values[way.cotangents.get(at, value)] = clone.param(value)
+        for known, own in ((asked, way.cotangents), (masks, way.masks)):
+            for at, value in known.items():
+                clone.values[own.get(at, value)] = clone.param(value)
         params = {value: clone.param(value) for value in read}
         clone.values.update({value: params[values[value]] for value in leaves if value in values})
         copy_nodes(clone, nodes, {})
@@ -115,7 +123,7 @@ def _branching(
             clone.values[way.found[at]] if at in way.found
             else b.full(0.0, way.given[at].type) for at in operands]
         bodies.append(clone.graph)
-    made = builder.emit(node.op, [condition, *asked.values(), *read],
+    made = builder.emit(node.op, [condition, *asked.values(), *masks.values(), *read],
                         {"then": bodies[0], "other": bodies[1]}).results
     return {at + 1: value for at, value in zip(operands, made, strict=True)}
 
@@ -173,8 +181,8 @@ class _Loop:
     rounds of a while."""
 
     def __init__(
-        self, builder: Builder, node: Node, given: Sequence[Value | None], wanted: set[int],
-        vjp: Vjp,
+        self, builder: Builder, node: Node, given: Sequence[Value | None],
+        left: Sequence[Value | None], wanted: set[int], vjp: Vjp,
     ) -> None:
         self.builder, self.node, self.given = builder, node, given
         control = control_of(node)
@@ -192,7 +200,8 @@ class _Loop:
         self.asked = {at: value for at in sorted(asked) if at >= control.carried
                       and (value := given[at]) is not None}
         inputs = sorted(at for at in moving if at >= control.carried or at in asked)
-        self.way = Pullback(body, sorted(asked & reached(body, moving)), inputs, vjp)
+        self.left = {at: mask for at in self.asked if (mask := left[at]) is not None}
+        self.way = Pullback(body, sorted(asked & reached(body, moving)), inputs, vjp, self.left)
 
     def run(self, counter: int | None) -> dict[int, Value]:
         """The cotangents of operands, by their numbers; ``counter`` is the number of what counts
@@ -242,6 +251,7 @@ class _Loop:
         carried = self._carried(sums.keys())
         clone, targets, nodes, leaves = self._body(carried, made)
         scanned = [(way.cotangents[at], value) for at, value in self.asked.items()]
+        scanned += self._masks(leaves)
         scanned += [(value, self.rows[value]) for value in leaves if value in self.rows]
         rest = [value for value in leaves if value in self.still]
         for value in (*(value for value, _ in scanned), *rest):
@@ -267,6 +277,7 @@ class _Loop:
         at = clone.graph.add_param(TensorType(I64, ()), "at")
         stacks = {value: self.rows[value] for value in leaves if value in self.rows}
         stacks.update({way.cotangents[number]: value for number, value in self.asked.items()})
+        stacks.update(self._masks(leaves))
         rest = [value for value in leaves if value in self.still]
         params = {value: clone.param(stack) for value, stack in stacks.items()}
         for value in rest:
@@ -287,6 +298,10 @@ class _Loop:
             {**self.node.attrs, "carried": len(carried) + 1, "test": test,
              "body": clone.graph}).results
         return dict(zip(carried, results, strict=False))
+
+    def _masks(self, leaves: Collection[Value]) -> list[tuple[Value, Value]]:
+        """The masks of a round that are read, and their stacks."""
+        return [(param, self.left[at]) for at, param in self.way.masks.items() if param in leaves]
 
     def _carried(self, other: Collection[int]) -> list[int]:
         """The parameters whose cotangents are carried: those of what is carried, and sums."""
@@ -318,7 +333,8 @@ class _Loop:
                 clone.graph.add_param(way.given[at].type, f"d_{stem}")
         targets = [way.found.get(at) for at in carried]
         nodes, leaves = needed(way.graph, [*filter(None, targets), *made], {
-            *self.rows, *self.still, *self.outside, *way.cotangents.values()})
+            *self.rows, *self.still, *self.outside, *way.cotangents.values(),
+            *way.masks.values()})
         self._hoist([value for value in leaves if value in self.outside])
         return clone, targets, nodes, leaves
 

@@ -25,22 +25,24 @@ from ...ir.indices.index import Dim, Expr, symbols_of
 from ...ir.indices.walk import evaluate, substitute
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
-from ...ir.types import TensorType
+from ...ir.types import BOOL, TensorType
 from ..bodies import live_values
 from ..clone import Clone
 
 CHEAP = 4      # additions for an element: a division or a square root, but no exponential
 _ASSUMED = 32  # a size that is not known
 
-Vjp = Callable[[Builder, Sequence[Value], Sequence[Value], Sequence[Value]], list[Value | None]]
+Vjp = Callable[..., list[Value | None]]  # see ``reverse``
 
 
 class Pullback:
     """A body with its gradient; see the module docstring. ``cotangents`` are parameters, by the
-    numbers of the results; ``found`` are the cotangents of parameters, by their numbers."""
+    numbers of the results, and so are ``masks`` of the results ``left`` (``support``); ``found``
+    are the cotangents of parameters, by their numbers."""
 
     def __init__(
-        self, body: Graph, outputs: Iterable[int], inputs: Iterable[int], vjp: Vjp
+        self, body: Graph, outputs: Iterable[int], inputs: Iterable[int], vjp: Vjp,
+        left: Collection[int] = (),
     ) -> None:
         clone = Clone(body)
         self.graph = graph = clone.graph
@@ -50,12 +52,15 @@ class Pullback:
         self.own = set(graph.nodes)
         graph.results = [clone.values[value] for value in body.results]
         self.cotangents = {at: graph.add_param(graph.results[at].type, f"d{at}") for at in outputs}
+        self.masks = {at: graph.add_param(graph.results[at].type.with_dtype(BOOL), f"m{at}")
+                      for at in self.cotangents if at in left}
         numbers = list(inputs)
         found = vjp(Builder(graph, OPS), [graph.results[at] for at in self.cotangents],
-                    list(self.cotangents.values()), [self.given[at] for at in numbers])
+                    list(self.cotangents.values()), [self.given[at] for at in numbers],
+                    left=[self.masks.get(at) for at in self.cotangents])
         self.found = {at: part for at, part in zip(numbers, found, strict=True)
                       if part is not None}
-        self.later = set(self.cotangents.values())
+        self.later = {*self.cotangents.values(), *self.masks.values()}
         for node in graph.nodes:
             if not self.later.isdisjoint(node.inputs):
                 self.later.update(node.results)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from ...ir.diagnose import Error, error
 from ...ir.graph import Builder, Node, Value, control_of
@@ -22,7 +23,7 @@ from ...ir.types import Loc
 from .called import Rules, call_gradient, custom_gradient, custom_rules
 from .control import backward
 from .dependence import active
-from .support import Support, either, kept_zero, operands_taken, supports
+from .support import Support, either, kept_zero, known_support, operands_taken, supports
 
 
 def vjp(
@@ -32,15 +33,17 @@ def vjp(
     inputs: Sequence[Value],
     paths: Paths | None = None,
     stops: Collection[Value] | None = None,
+    left: Sequence[Value | None] = (),
 ) -> list[Value | None]:
     """Append the gradient of ``sum_i <cotangents[i], outputs[i]>`` for each input.
 
     With ``stops`` it is these values that nothing flows back through, in place of the inputs: the
     gradients are total derivatives, and partial ones else. ``paths`` is what ``paths_from`` the
     same inputs gave, if several gradients are asked for: a node gives the rule that the user wrote
-    for it once. An input without a differentiable path to the outputs gets None. Raises DTypeError
-    (W111, W114) when an input or output is not floating-point, ShapeError when a cotangent does not
-    fit.
+    for it once. ``left`` may have masks of cotangents, False where an element of the output is left
+    out (``support``). An input without a differentiable path to the outputs gets None. Raises
+    DTypeError (W111, W114) when an input or output is not floating-point, ShapeError when a
+    cotangent does not fit.
     """
     _check(outputs, cotangents, inputs)
     leaves = set(inputs if stops is None else stops)
@@ -54,8 +57,8 @@ def vjp(
         sums[value] = cotangent if known is None else builder.add(known, cotangent)
         masks[value] = mask if known is None else either(builder, masks[value], mask)
 
-    for output, cotangent in zip(outputs, cotangents, strict=True):
-        accumulate(output, cotangent, None)
+    for output, cotangent, mask in zip_longest(outputs, cotangents, left):
+        accumulate(output, cotangent, known_support(mask))
     for node in reversed(nodes):
         if any(result in paths.reached and result in sums and result not in leaves
                for result in node.results):
@@ -112,12 +115,14 @@ def _backward(
         sums.get(result) if result in paths.reached else None for result in node.results]
     control = control_of(node)
     wanted = {at for at, value in enumerate(operands) if value in paths.reached}
+    left = [None if (own := masks.get(result)) is None or own.near else own.mask()
+            for result in node.results] if control is not None else []
     if node in paths.rules:
         parts = custom_gradient(builder, node, given, paths.rules[node])
     elif isinstance(control, Calling):
-        parts = call_gradient(builder, node, control, given, wanted, vjp)
+        parts = call_gradient(builder, node, control, given, left, wanted, vjp)
     elif control is not None:
-        parts = backward(builder, node, given, wanted, vjp)
+        parts = backward(builder, node, given, left, wanted, vjp)
     else:
         return _by_row(builder, node, given, masks.get(node.results[0]))
     _check_parts(node, operands, parts)

@@ -48,6 +48,11 @@ def _support(make: Callable[[], Value], near: bool = False) -> Support:
     return Support(cache(make), near)
 
 
+def known_support(mask: Value | None) -> Support | None:
+    """That of a mask, if there is one."""
+    return None if mask is None else Support(lambda: mask)
+
+
 def either(b: Builder, one: Support | None, other: Support | None) -> Support | None:
     """The mask of a sum of two cotangents; None where all is taken."""
     if one is None or other is None or one is other:
@@ -66,7 +71,7 @@ def supports(b: Builder, node: Node, support: Support | None) -> list[Support | 
 
     def both(at: int, own: Support | None) -> Value:
         mask: Value = masks()[at]
-        return mask if own is None else b.and_(mask, own.mask())  # type: ignore[no-any-return]
+        return mask if own is None else b.and_(mask, own.mask())
 
     near = node.op.kind is Kind.VIEW or (
         node.op.kind is Kind.GATHER and len(node.attrs["axes"]) > 1)

@@ -294,6 +294,34 @@ def test_loops_in_branches_of_examples() -> None:
     check(halved, 1.0, 0.5, second=False)
 
 
+def test_results_of_loops_branches_and_calls() -> None:
+    """A mask of rows that a loop stacks is one of its rounds."""
+    x = np.array([0.0, 0.0, 1.0, 3.0])
+
+    def stacked(w: Any) -> Any:
+        def body(c: Any, r: Any) -> tuple[Any, Any]:
+            c = c * 0.5 + r
+            return c, np.sqrt(c) * w
+
+        rows = weft.scan(body, 0.0, x)[1]
+        return np.sum(rows[rows > 0])
+
+    check(stacked, 2.0, 1 + math.sqrt(3.5))
+
+    def written(w: Any) -> Any:
+        rows, c = np.zeros(4), 0.0
+        for at in range(4):
+            c = np.sin(c) + x[at] * w
+            rows[at] = np.log(c)
+        return np.sum(rows, where=x > 0)
+
+    check(written, 1.0, 1 + (math.cos(1) + 3) / (math.sin(1) + 3))
+    slope = [0, 0, 0.5, 0.5 / math.sqrt(3)]
+    check(lambda x: np.sum(weft.remat(lambda x: np.sqrt(x))(x)[x > 0]), x, slope)
+    check(lambda x: np.sum(weft.cond(x[3] > 1, np.sqrt, np.log, x)[x > 0]), x, slope,
+          second=False)
+
+
 def test_random_programs() -> None:
     """Sums of functions with poles, of what a chain of masks leaves: differences of the same."""
     rng = np.random.default_rng(5)

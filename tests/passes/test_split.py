@@ -117,7 +117,8 @@ NUMBERS = [row for row in OPS.values() if row.kind is Kind.MAP and C128 in row.d
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in NUMBERS])
 def test_every_row_that_takes_complex_numbers_has_a_rule(row: OpDef) -> None:
     sample = row.samples[0]
-    real = {"select": (BOOL, 0), "ensure": (F64, 1), "awaiting": (F64, 1)}.get(row.name)
+    real = {"select": (BOOL, 0), "masked": (BOOL, 0), "ensure": (F64, 1),
+            "awaiting": (F64, 1)}.get(row.name)
     graph, b, values = graph_of(*(
         TensorType(real[0] if real is not None and real[1] == at else C128, shape)
         for at, shape in enumerate(sample.shapes)))

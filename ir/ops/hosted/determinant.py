@@ -29,8 +29,8 @@ def derivative(x: Any, *along: Any) -> Any:
         return np.zeros(x.shape, kind)
     fine = functools.reduce(np.logical_and, (
         np.isfinite(each).all(axis=(-1, -2), keepdims=True) for each in (x, *along)))
-    x, *along = (np.where(fine, each, 0) for each in (x, *along))
-    found = _first(x) if not along else _mixed(x, along[0], along[1:])
+    x, *others = (np.where(fine, each, 0) for each in (x, *along))
+    found = _first(x) if not others else _mixed(x, others[0], others[1:])
     return np.where(fine, found if kind.kind == "c" else found.real, np.nan).astype(kind)
 
 
