@@ -31,6 +31,12 @@ from .ranges import Range
 from .room import ask_room
 from .state import UNBOUND, context_of, is_array, is_traced, truth
 
+
+def same(item: Any) -> Any:
+    """What ``filter`` and ``reversed`` make of an item."""
+    return item
+
+
 FEW = 16  # items, which are taken one by one
 Test = Callable[[Any], Any]
 
