@@ -91,9 +91,9 @@ class _Carry:
         paths = tree.paths(self.structure)
         made = [self._fit(at, leaf, path) for at, (leaf, path) in enumerate(
             zip(leaves, paths, strict=True))]
-        values = [*map(current().value_of, made)]
+        value = current().value_of
         parted = [at for at, first in self.same.items()
-                  if not computed_alike(values[at], values[first])]
+                  if not computed_alike(value(made[at]), value(made[first]))]
         if parted:
             raise PartedError(parted)
         return made
@@ -151,7 +151,7 @@ def _until_stable(
     """Trace a body; again with other first values where Python numbers among them promote."""
     apart: set[int] = set()
     while True:
-        carry = replace(carry, same=twins([*map(ctx.value_of, leaves)], apart=apart))
+        carry = replace(carry, same=twins([x.value for x in leaves], apart=apart))
         try:
             return carry, leaves, trace(carry)
         except PartedError as found:

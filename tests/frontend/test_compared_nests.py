@@ -112,3 +112,33 @@ def test_keys_that_are_not_known_are_refused_and_the_fix() -> None:
     # Numbers that arguments decide become static.
     table = {((1, 2), 3): 5}
     assert weft.compile(lambda y, x: table[(y, x), 3])(1, 2) == 5
+
+
+class Vector:
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+    def __eq__(self, other: object) -> Any:
+        return isinstance(other, Vector) and self.x == other.x
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def grown(v: Any) -> Any:
+    items = []
+    for x in v:
+        if x > 2:
+            items.append(x)
+    return items
+
+
+@pytest.mark.parametrize("function", [
+    lambda v: grown(v) == [3.0, 4.0, 5.0], lambda v: grown(v) != [3.0, 4.0],
+    lambda v: [x for x in v if x > 2] == [3.0, 4.0, 5.0], lambda v: [x for x in v if x > 2] == [],
+    lambda v: grown(v) == grown(v + 1), lambda v: grown(v) == (3.0, 4.0, 5.0),
+    lambda v: v.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0],
+    lambda v: (Vector(v[0]), 1) == (Vector(0.0), 1), lambda v: Vector(v[1]) in [Vector(1.0)]])
+def test_lists_of_any_length_and_objects(function: Callable[..., Any]) -> None:
+    compiled = weft.compile(function)
+    for v in (np.arange(6.0), np.zeros(6), np.arange(6.0)[::-1], np.full(6, 3.0)):
+        assert compiled(v) == function(v)

@@ -144,3 +144,34 @@ def test_gradient_through_a_loop_backwards() -> None:
 
     # ((x**2 * 2)**2 * 1) = 4 x**4, for count = 3
     assert weft.grad(function)(1.5, 3) == pytest.approx(16 * 1.5 ** 3)
+
+
+def test_a_known_range_backwards_that_a_traced_number_ends() -> None:
+    def last_small(x: Any) -> Any:
+        for i in reversed(range(len(x))):
+            if x[i] < 3:
+                break
+        else:
+            return -1
+        return i
+
+    def twice(x: Any) -> Any:
+        numbers, total = reversed(range(4)), 0.0
+        for i in numbers:
+            total = total + x[i]
+        for i in numbers:
+            total = total + 100 * x[i]
+        return total, next(reversed(range(7))), list(reversed(range(3)))
+
+    for function in (last_small, twice):
+        for x in (np.arange(6.0), np.arange(6.0) + 9):
+            assert weft.compile(function)(x) == function(x)
+
+
+def test_numbers_as_an_array_and_the_fix() -> None:
+    assert (weft.compile(lambda n: np.array(range(n)))(3) == [0, 1, 2]).all()
+    assert weft.compile(lambda n: np.sum(range(n)))(3) == 3
+    with pytest.raises(weft.Error, match="W201: how many numbers this range has") as caught:
+        weft.compile(lambda a: np.sum(range(a[0])))(np.array([3]))
+    assert "write np.arange(n) in the place of range(n)" in caught.value.hint
+    assert weft.compile(lambda a: np.sum(np.arange(a[0])))(np.array([3])) == 3

@@ -29,7 +29,7 @@ from ...tracing.values.pythons import as_python
 from ...tracing.values.shown import shown_class
 from ...tracing.values.tracer import SymbolicDim, Tracer
 from ..regions.comparisons import as_bool
-from ..regions.filtered import Filtered, filtered
+from ..regions.filtered import Filtered, filtered, same
 from ..regions.iterables import MultiIndex, Zipped, enumerated, placed, places, zipped
 from ..regions.ranges import Range, python_int, raise_unless
 from ..regions.state import context_of, is_traced, truth
@@ -262,7 +262,7 @@ _COLLECTIONS = (ValuesView, Set, deque)
 
 def _list(*items: Any) -> Any:
     if items and isinstance(items[0], Range):
-        return filtered(items[0], None, lambda number: number, True)
+        return filtered(items[0], None, same, True)
     if items and isinstance(items[0], FilteredList):
         return items[0].given if isinstance(items[0], GrowingList) else items[0]
     if items and isinstance(items[0], Selection) and items[0].known is None:
@@ -271,6 +271,8 @@ def _list(*items: Any) -> Any:
 
 
 def _reversed(items: Any) -> Any:
+    if type(items) is range:  # an iterator that a loop may take as the range that it is
+        return Filtered(items[::-1], None, same, True)
     sized = isinstance(items, Tracer) and items.ndim and isinstance(items.shape[0], SymbolicDim)
     return items[::-1] if sized or isinstance(items, (Selection, Range)) else reversed(items)
 
@@ -285,7 +287,7 @@ def _map(function: Any, *items: Any) -> Any:
 def _filter(function: Any, items: Any) -> Any:
     """As a generator expression with a condition, which may be a traced one."""
     test = BUILTINS.get(function, function) if function is not None else truth
-    return Filtered(items, test, lambda item: item, True)
+    return Filtered(items, test, same, True)
 
 
 def _next(items: Any, *default: Any) -> Any:

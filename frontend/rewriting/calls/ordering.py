@@ -19,7 +19,7 @@ from ...tracing.context.active import current
 from ...tracing.operand import is_number, is_weak, to_tracer
 from ...tracing.values.tracer import Tracer
 from ..regions.branches import choose
-from ..regions.filtered import filtered
+from ..regions.filtered import filtered, same
 from ..regions.ranges import Range, raise_unless
 from ..regions.state import is_array, is_traced
 from .items import one_of
@@ -141,7 +141,7 @@ def ordered(asks: Callable[[Any], bool]) -> Callable[..., Any]:
     def call(items: Any, *, key: Any = None, reverse: bool = False) -> Any:
         items = [*items] if isinstance(items, Iterator) else items
         if isinstance(items, Range):
-            items = filtered(items, None, lambda number: number, True)
+            items = filtered(items, None, same, True)
         if key is None and isinstance(items, FilteredList):
             chosen: Any = np.sort(items)
             return items.of(*(chosen[::-1] if reverse else chosen).parts())

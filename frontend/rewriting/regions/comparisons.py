@@ -13,19 +13,26 @@ import dataclasses
 import operator
 from collections import deque
 from collections.abc import Callable, ItemsView, KeysView, Mapping, Sequence, Set, ValuesView
+from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from ....ir.diagnose import error
+from ... import tree
 from ...tracing.arrays.filtered import FilteredList
+from ...tracing.arrays.growing import GrowingList
+from ...tracing.context.active import current
 from ...tracing.late import LateText
 from ...tracing.operand import fits_int64, is_weak, to_tracer
+from ...tracing.source import user_loc
 from ...tracing.values.tracer import Tracer
 from .ranges import Range
 from .state import context_of, is_traced, truth
 
 _ROWS = (list, tuple, deque)
+_PLAIN = (int, float, complex, str, bytes, type(None), np.ndarray, np.generic, type, Enum)
 _CONTAINERS = (*_ROWS, Set, Mapping, KeysView, ValuesView, ItemsView)
 _ORDER: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType({
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge})
@@ -49,25 +56,26 @@ def compared(name: str, left: Any, right: Any) -> Any:
     return _ORDER[name](left, right)
 
 
-def has_traced(x: Any) -> bool:
-    """Whether a nest, as Python compares them, has traced values in it."""
+def has_traced(x: Any, surely: bool = False) -> bool:
+    """Whether a nest, as Python compares them, may have traced values in it: ``surely``, or also in
+    objects that say themselves when they are equal."""
     todo = [x]
     while todo:
         each = todo.pop()
-        if is_traced(each) or isinstance(each, Range):
+        if is_traced(each) or isinstance(each, (Range, FilteredList)):
             return True
         if isinstance(each, _ROWS):
             todo += each
         elif type(each) is dict:
             todo += each.values()
-        elif dataclasses.is_dataclass(each) and not isinstance(each, type):
-            todo += vars(each).values() if hasattr(each, "__dict__") else ()
+        elif not surely and not isinstance(each, _PLAIN):
+            return True
     return False
 
 
 def _is_taken_apart(left: Any, right: Any) -> bool:
-    if isinstance(left, Range) or isinstance(right, Range):
-        return True
+    if isinstance(left, (Range, FilteredList)) or isinstance(right, (Range, FilteredList)):
+        return not (isinstance(left, Tracer) or isinstance(right, Tracer))
     if is_traced(left) or is_traced(right):
         return False
     nests = any(isinstance(left, kind) and isinstance(right, kind) for kind in (*_ROWS, dict))
@@ -96,6 +104,8 @@ def equal(left: Any, right: Any) -> Any:
         return as_bool(one.equal(other))
     if not _is_taken_apart(left, right):
         return as_bool(truth(left == right))
+    if isinstance(left, FilteredList) or isinstance(right, FilteredList):
+        return as_bool(_equal_lists(left, right))
     fields = _fields(left, right, "__eq__")
     if fields is not None:
         left, right = fields
@@ -112,6 +122,31 @@ def equal(left: Any, right: Any) -> Any:
             return False
         found = flag if found is True else found if flag is True else np.logical_and(found, flag)
     return as_bool(found)
+
+
+def _equal_lists(left: Any, right: Any) -> Any:
+    """Whether lists are equal of which values say how many items they have."""
+    if not all(isinstance(each, (list, FilteredList)) for each in (left, right)):
+        return False
+    (one, first), (other, second) = _in_front(left), _in_front(right)
+    most = min(one.shape[0], other.shape[0])
+    if one.shape[1:] != other.shape[1:]:
+        return np.logical_and(first == second, first == 0)
+    there = np.expand_dims(np.arange(most) < first, tuple(range(1, one.ndim)))
+    alike: Any = np.logical_or(np.logical_not(there), one[:most] == other[:most])
+    return np.logical_and(first == second, np.all(alike))
+
+
+def _in_front(items: Any) -> tuple[Any, Any]:
+    """The items of a list before all else, and how many there are."""
+    if isinstance(items, list):
+        if not items:
+            return np.zeros(0), 0
+        return current().apply(to_tracer, (items,)), len(items)
+    if isinstance(items, GrowingList) and items.item.structure != tree.LEAF:
+        raise error("W123", "a list of nests is compared whose length is decided when the function "
+                            "runs", locs=user_loc(), hint="compare the items in a loop")
+    return items.array[np.argsort(~items.mask, kind="stable")], np.sum(items.mask)
 
 
 def opposite(flag: Any) -> Any:
@@ -142,8 +177,8 @@ def contains(item: Any, items: Any) -> Any:
     if is_traced(items) or isinstance(items, FilteredList):
         return np.any(np.equal(items, item))
     if not isinstance(items, (*_CONTAINERS, range)) or not (
-            has_traced(item) or (isinstance(items, (*_ROWS, ValuesView)) and any(
-                map(has_traced, items)))):
+            has_traced(item, surely=not isinstance(items, _ROWS)) or (
+                isinstance(items, (*_ROWS, ValuesView)) and any(map(has_traced, items)))):
         return item in items
     if isinstance(items, range):
         return as_bool(Range(items.start, items.stop, items.step).holds(item))

@@ -31,6 +31,12 @@ from .ranges import Range
 from .room import ask_room
 from .state import UNBOUND, context_of, is_array, is_traced, truth
 
+
+def same(item: Any) -> Any:
+    """What ``filter`` and ``reversed`` make of an item."""
+    return item
+
+
 FEW = 16  # items, which are taken one by one
 Test = Callable[[Any], Any]
 
@@ -59,7 +65,7 @@ class Filtered:
 
     def use_up(self, partly: bool) -> None:
         """A loop takes all items; ``partly``, as many as it has rounds."""
-        self._rest = _unknown_rest() if partly else iter(())
+        self._rest = iter(_unknown_rest, None) if partly else iter(())
 
     def listed(self, partly: bool = False) -> Any:
         """The items as a list, of which perhaps only some are taken; itself where they may have no
@@ -73,10 +79,9 @@ class Filtered:
         return filtered(self.items, self.test, self.element, self.sure)
 
 
-def _unknown_rest() -> Iterator[Any]:
+def _unknown_rest() -> Any:
     raise error("W201", "how many items are left in a generator is not known before the function "
                         "runs", locs=user_loc(), hint="make a list of them before it")
-    yield  # it is an iterator, and refuses when it is asked
 
 
 def filtered(items: Any, test: Test | None, element: Callable[[Any], Any], sure: bool) -> Any:

@@ -141,7 +141,7 @@ def zipped(*parts: Any, strict: bool = False) -> Any:
     return Zipped(found, wrap_dim(ctx, least))
 
 
-def enumerated(items: Any, start: int = 0) -> Any:
+def enumerated(items: Any, start: Any = 0) -> Any:
     """``enumerate``; of a traced array, rows that can be told by their number."""
     part = rows_of(items)
     count = length_of(part)

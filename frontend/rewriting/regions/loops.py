@@ -25,7 +25,7 @@ from .adopting import Adopted
 from .branches import if_
 from .counting import Rounds
 from .expressions import both
-from .filtered import Filtered
+from .filtered import Filtered, same
 from .iterables import Zipped, most_of
 from .ranges import Range
 from .rounds import Loop, OtherCarryError
@@ -60,14 +60,11 @@ def for_(
 ) -> None:
     """``for item in items: body(item)`` as long as ``go_on()``, which is asked if ``asks``.
     ``roots`` is what a body calls that only computes."""
-    if isinstance(items, Filtered) and items.is_fresh and items.test is not None:
-        test, element = items.test, items.element
-
-        def chosen(item: Any) -> None:
-            if_(test(item), lambda: body(element(item)), lambda: None, get, put, names)
-
+    if isinstance(items, Filtered) and items.is_fresh:
         items.use_up(partly=asks)
-        for_(items.items, asks, None, chosen, go_on, get, put, names)
+        plain = items.test is None and items.element is same
+        for_(items.items, asks, roots if plain else None, body if plain else _of_chosen(
+            items, body, get, put, names), go_on, get, put, names)
         return
     if isinstance(items, TracedBuffer):
         items = items.traced()
@@ -109,6 +106,16 @@ def for_(
             rounds.end()
             return
         body(item)
+
+
+def _of_chosen(
+    items: Filtered, body: Callable[[Any], Any], get: Get, put: Put, names: Sequence[str]
+) -> Callable[[Any], Any]:
+    """The body of a loop over a generator, of an item that its condition may choose."""
+    test, element = items.test, items.element
+    if test is None:
+        return lambda item: body(element(item))
+    return lambda item: if_(test(item), lambda: body(element(item)), lambda: None, get, put, names)
 
 
 def _from(

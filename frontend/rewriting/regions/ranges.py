@@ -107,6 +107,10 @@ class Range:
         raise self._asked("how often this loop runs is not known before the function runs",
                           "write it as a for statement over range(n)")
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise self._asked("how many numbers this range has is not known before the function runs",
+                          "write np.arange(n) in the place of range(n)")
+
     def __len__(self) -> int:
         raise self._asked("the length of this range is not known before the function runs",
                           "ask len(range(n)) in the function itself")
