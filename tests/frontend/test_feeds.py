@@ -148,7 +148,8 @@ def test_numbers_too_large_are_refused(dtype: str, value: Any, fits: bool) -> No
 
 @pytest.mark.parametrize(("dtype", "value", "fits"), [
     ("i8", 300, False), ("i8", -128, True), ("u8", -1, False), ("f32", 1e300, False),
-    ("f32", np.inf, True), ("f16", 7e4, False), ("i64", 2**62, True), ("u8", 255, True), ("u8", 256, False)])
+    ("f32", np.inf, True), ("f16", 7e4, False), ("i64", 2**62, True), ("u8", 255, True),
+    ("u8", 256, False)])
 def test_queues_take_numbers_that_they_hold(dtype: str, value: Any, fits: bool) -> None:
     """Python's numbers are converted, as those of feeds are."""
     one, many = (weft.FIFOQueue(5, f"{dtype}[]") for _ in range(2))
