@@ -26,6 +26,8 @@ def conversion(given: Any, wanted: DType, name: str = "x") -> str:
     """
     kind = _kind(given)
     target = spelling(wanted)
+    if isinstance(given, int):  # more than 64 bits
+        return f"give a number that {wanted} holds"
     if kind not in "biufc":
         return f"give numbers, or an array of them: np.array([1, 2], {target})"
     if kind == "c" and wanted.kind != "c":

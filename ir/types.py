@@ -118,6 +118,21 @@ def keeps_kind(given: Any, wanted: Any) -> bool:
         to_complex or np.dtype(given).kind != "c")
 
 
+def are_integers(*dtypes: Any) -> bool:
+    """Whether all dtypes are of integers."""
+    return all(np.dtype(dtype).kind in "iu" for dtype in dtypes)
+
+
+def keeps_values(array: np.ndarray[Any, Any], wanted: Any) -> bool:
+    """Whether a dtype holds numbers of another one: integers as they are, and what is finite as
+    something finite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        made = array.astype(wanted)
+    if are_integers(array.dtype, made.dtype):
+        return bool((made == array).all())
+    return bool((np.isfinite(made) | ~np.isfinite(array)).all())
+
+
 class NoDTypeError(TypeError):
     """What NumPy has a dtype for, and Weft has not: texts, objects, dates, long doubles, and
     numbers in another byte order than the machine's."""

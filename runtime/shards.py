@@ -73,7 +73,9 @@ def write_tensors(
     for name, array in arrays.items():
         if type_of(array).dtype.name not in STORED.values():
             raise error("W304", f"{name} has dtype {array.dtype}, which safetensors files lack",
-                        hint="convert it before it is saved")
+                        hint="save its numbers in pairs: np.atleast_1d(x).view(np.float64)"
+                        if array.dtype.kind == "c" else
+                        "convert it before it is saved: x.astype(np.float32)")
         # Of other memory orders the library writes the wrong elements.
         dense[name] = np.require(array, array.dtype.newbyteorder("="), ("C", "A"))
     sums = {name: _checksum(array) for name, array in dense.items()}

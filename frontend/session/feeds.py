@@ -10,7 +10,7 @@ import numpy as np
 from ...ir.convert import conversion
 from ...ir.diagnose import error
 from ...ir.graph import Value
-from ...ir.types import keeps_kind
+from ...ir.types import are_integers, keeps_kind, keeps_values
 from ..tracing.arrays.variable import Variable
 from ..tracing.source import user_loc
 from ..tracing.subclasses import checked_class
@@ -90,22 +90,12 @@ def convert(feed: Fed, given: Any, whole: bool = False) -> Any:
                     locs=user_loc())
     if array.dtype == dtype:
         return array
-    integers = array.dtype.kind in "iu" and dtype.kind in "iu"
-    out_of_range = integers
-    if integers or not array.size or keeps_kind(array.dtype, dtype):
-        with np.errstate(over="ignore"):
-            converted = array.astype(dtype)
-        if (converted == array).all() if integers else _as_finite(converted, array):
-            return converted
-        out_of_range = True
+    out_of_range = are_integers(array.dtype, dtype) or keeps_kind(array.dtype, dtype)
+    if not array.size or (out_of_range and keeps_values(array, dtype)):
+        return array.astype(dtype)
     numeric = array.dtype.kind not in "OSUMm"
     got = (f"{array.dtype}{list(array.shape)}" if numeric or isinstance(given, np.ndarray)
            else type(given).__name__)
     raise error("W303", f"{feed.name} is {wanted}, got {got}", locs=user_loc(),
                 hint=f"feed numbers that {wanted.dtype} holds" if out_of_range else
                 conversion(given, wanted.dtype))
-
-
-def _as_finite(converted: Any, array: Any) -> bool:
-    """Whether what was finite still is: numbers too large for a dtype become infinite."""
-    return bool((np.isfinite(converted) | ~np.isfinite(array)).all())

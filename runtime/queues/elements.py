@@ -11,7 +11,7 @@ from ...ir.convert import conversion
 from ...ir.diagnose import Error, error
 from ...ir.indices.dims import bind_dims
 from ...ir.indices.index import symbols_of
-from ...ir.types import TensorType, keeps_kind
+from ...ir.types import TensorType, are_integers, keeps_kind, keeps_values
 from .stores import Array, Columns, Rows
 
 
@@ -41,7 +41,7 @@ class Elements:
             array = column if type(column) is np.ndarray else np.asarray(column)
             plain = not isinstance(column, np.ndarray | np.generic)
             if array.dtype != wanted and not (
-                    plain and keeps_kind(array.dtype, wanted)):
+                    plain and _are_alike(array.dtype, wanted) and keeps_values(array, wanted)):
                 raise self._misfit(array, column, type_, many)
             array = np.array(array if many else array[None], wanted, order="C")
             fits = array.shape[1:] == sizes if sizes is not None else _fits(array, type_)
@@ -60,10 +60,18 @@ class Elements:
     def _misfit(self, array: Array, given: Any, type_: TensorType, many: bool) -> Error:
         rows, wanted = "rows of " if many else "", type_.dtype.numpy
         hint = conversion(given, type_.dtype)
+        if array.dtype != wanted and _are_alike(array.dtype, wanted) and not keeps_values(
+                array, wanted):
+            hint = f"give numbers that {type_.dtype} holds"
         if array.dtype == wanted:
             hint = "sizes that differ from element to element need weft.PaddingFIFOQueue, with None"
         return error("W305", f"queue '{self.queue}' takes {rows}{type_}, got {array.dtype}"
                              f"{list(array.shape)}", hint=hint)
+
+
+def _are_alike(given: Any, wanted: Any) -> bool:
+    """Whether Python's numbers are converted, as those of feeds are."""
+    return are_integers(given, wanted) or keeps_kind(given, wanted)
 
 
 def joined(parts: Sequence[tuple[Array, Rows]], type_: TensorType) -> Array:

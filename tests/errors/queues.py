@@ -109,3 +109,9 @@ def an_element_that_is_text() -> None:
 @wrong("W304", KeyError)
 def a_saver_that_counts_by_name() -> None:
     weft.Saver("run", {"w": X}, step="steps")  # here
+
+
+@wrong("W304", KeyError)
+def a_checkpoint_of_complex_numbers() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        weft.save(Path(folder) / "w", {"c": np.array([1 + 2j])})  # here

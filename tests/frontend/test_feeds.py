@@ -146,6 +146,34 @@ def test_numbers_too_large_are_refused(dtype: str, value: Any, fits: bool) -> No
                 session.run(y, {x: wrong})
 
 
+@pytest.mark.parametrize(("dtype", "value", "fits"), [
+    ("i8", 300, False), ("i8", -128, True), ("u8", -1, False), ("f32", 1e300, False),
+    ("f32", np.inf, True), ("f16", 7e4, False), ("i64", 2**62, True), ("u8", 255, True),
+    ("u8", 256, False)])
+def test_queues_take_numbers_that_they_hold(dtype: str, value: Any, fits: bool) -> None:
+    """Python's numbers are converted, as those of feeds are."""
+    one, many = (weft.FIFOQueue(5, f"{dtype}[]") for _ in range(2))
+    if fits:
+        one.enqueue(value)
+        many.enqueue_many([1, value])
+        assert one.dequeue() == value and many.dequeue_many(2).tolist() == [1, value]
+        return
+    for wrong in (lambda: one.enqueue(value), lambda: many.enqueue_many([1, value])):
+        with pytest.raises(weft.Error, match="W305: queue"):
+            wrong()
+    assert one.size() == many.size() == 0
+
+
+@pytest.mark.parametrize("dtype", ["i8", "f32", "f64"])
+def test_numbers_of_more_than_64_bits_are_refused(dtype: str) -> None:
+    g = weft.Graph()
+    with g.as_default():
+        x = weft.placeholder(dtype, (), name="x")
+    for value in (2**70, 10**400):
+        with pytest.raises(weft.Error, match=f"give a number that {dtype} holds"):
+            weft.Session(g).run(x, {x: value})
+
+
 def test_nothing_can_be_fetched() -> None:
     g = weft.Graph()
     with g.as_default():

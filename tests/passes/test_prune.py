@@ -113,7 +113,7 @@ def test_a_missing_feed_is_named() -> None:
         "W302: placeholder 'w' is not fed, but 'layer/product' needs it\n"
         "  --> model.py:3\n"
         "  operands: f64[3]\n"
-        "  fix: add it to feed_dict: {'w:0': array of f64[3]}")
+        "  fix: add 'w:0': value to feed_dict, where value is f64[3]")
     with pytest.raises(FeedError, match="'x' is not fed, but it is fetched"):
         m.cut([], [m.x])
 

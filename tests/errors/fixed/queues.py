@@ -130,3 +130,12 @@ def a_saver_that_counts_by_name() -> Any:
         counted = weft.restore(folder, {})
         weft.save(folder, {"w": X}, step=100, keep=2)
         return [counted, weft.restore(folder, {})], [4, 100]
+
+
+@fixed("np.atleast_1d(x).view(np.float64)")
+def a_checkpoint_of_complex_numbers() -> Any:
+    x, pairs = np.array([1 + 2j]), np.zeros(2)
+    with tempfile.TemporaryDirectory() as folder:
+        weft.save(Path(folder) / "w", {"c": np.atleast_1d(x).view(np.float64)})
+        weft.restore(Path(folder) / "w", {"c": pairs})
+    return pairs.view(np.complex128), x
