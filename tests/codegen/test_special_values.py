@@ -55,8 +55,8 @@ REFUSED = frozenset(("power",))
 # Rows without operands of the user's, or that have tests of their own.
 ELSEWHERE = frozenset(("select", "cast", "narrow", "unwrapped", "full", "iota", "dim", "threefry",
                        "shl", "shr", "ensure", "checked", "asserted", "awaiting", "bitcast", "ipow",
-                       "gamma_density", "beta_density", "gammainc_by_shape", "betainc_by_first",
-                       "betainc_by_second", *SAMPLERS))
+                       "to_int", "gamma_density", "beta_density", "gammainc_by_shape",
+                       "betainc_by_first", "betainc_by_second", *SAMPLERS))
 
 
 def specials(dtype: np.dtype[Any]) -> Array:
