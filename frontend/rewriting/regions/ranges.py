@@ -50,7 +50,7 @@ class Range:
         zero = "range() arg 3 must not be zero"
         if isinstance(step, Tracer):
             ctx = current()
-            ctx.apply(ctx.raising, (step != 0, ValueError(zero)))
+            ctx.apply(ctx.assertion, (step != 0, zero))
         elif step == 0:
             raise ValueError(zero)
         return Range(*(python_int(bound) for bound in (start, stop, step)))

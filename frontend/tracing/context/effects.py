@@ -36,6 +36,7 @@ class Effects(ABC):
     def __init__(self) -> None:
         self.variables: dict[str, Any] = {}
         self.asserted: str | None = None  # the name of what assertions have an effect on
+        self.generators: list[Any] = []  # of NumPy's, that the function makes itself
         self.raises: dict[str, BaseException] = {}  # by what the check says that stands for it
         self._var_names: dict[int, str] = {}
         self._reads: dict[str, Tracer] = {}
