@@ -82,7 +82,7 @@ def _is_plain(structure: tree.TreeDef) -> bool:
 def may_stay(traced: Traced) -> bool:
     """Whether a trace computes and does nothing else; what it closes over apart, it holds nothing
     of the user's."""
-    return (not traced.variables and not traced.raises and _is_plain(traced.out_tree)
+    return (not traced.variables and not traced.failures and _is_plain(traced.out_tree)
             and not any(True for node in traced.graph.nodes for _ in effects_of(node))
             and not any(callable(attr) for node in all_nodes(traced.graph)
                         for attr in node.attrs.values()))

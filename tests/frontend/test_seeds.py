@@ -132,3 +132,10 @@ def test_errors_of_python_stay_what_they_are() -> None:
         weft.compile(lambda x: len(x))(3.0)
     with pytest.raises(ValueError, match="a cannot be empty"):
         weft.compile(lambda x: x + np.random.default_rng(0).choice([]))(3.0)
+
+
+def test_a_generator_from_outside_orders_no_traced_array() -> None:
+    rng = np.random.default_rng(0)
+    for draw in (lambda x: rng.permutation(x), lambda x: np.random.permutation(x)):
+        with pytest.raises(weft.Error, match="permutation of NumPy draws while the function is"):
+            weft.compile(draw)(np.arange(4.0))

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from inspect import getattr_static
 from types import FunctionType, MappingProxyType, MethodType
@@ -14,9 +15,17 @@ from typing import Any
 import numpy as np
 
 from ... import tree
+from ...tracing.context.active import current
 from ...tracing.foreign import asks, refused
+from ...tracing.values.drawn import refused_draw
 from ...tracing.values.tracer import SymbolicDim, Tracer
 from ..regions.state import is_traced
+
+
+def _is_generator(x: Any) -> bool:
+    """Whether an object is one of NumPy's generators, which are imported when first used."""
+    return "numpy.random" in sys.modules and isinstance(
+        x, (np.random.Generator, np.random.RandomState))
 
 
 def is_foreign(function: Any) -> bool:
@@ -38,7 +47,7 @@ def looking(function: Callable[..., Any]) -> Callable[..., Any]:
         if own is not None:
             return own(*args, **options)
         try:
-            return function(*args, **options)
+            return _noted(function(*args, **options))
         except (TypeError, ValueError) as problem:
             numbers = [leaf for leaf in tree.leaves((args, options)) if isinstance(leaf, Tracer)]
             if not numbers or not refused(problem):
@@ -48,14 +57,23 @@ def looking(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _noted(made: Any) -> Any:
+    """What is made, remembered where it is a generator: the same one is made at each call."""
+    if _is_generator(made):
+        current().root.generators.append(made)
+    return made
+
+
 def _drawing(function: Any, args: tuple[Any, ...]) -> Callable[..., Any] | None:
     rng = getattr(function, "__self__", None)
-    if not isinstance(rng, (np.random.Generator, np.random.RandomState)) or not args:
+    if not args or not _is_generator(rng):
         return None
     x, found = args[0], _ORDERS.get(function.__name__)
     whole = is_traced(x) and np.ndim(x) and not isinstance(x.shape[0], SymbolicDim)
     if found is None or not (whole or (type(x) is list and any(map(is_traced, x)))):
         return None
+    if not any(rng is each for each in current().root.generators):  # it draws on at each call
+        raise refused_draw(made_here=True) or asks(function.__name__, ())
     return lambda x, axis=0: found(rng, x, axis)
 
 

@@ -23,6 +23,7 @@ from ...tracing.arrays.buffer import TracedBuffer
 from ...tracing.arrays.variable import Variable
 from ...tracing.context.active import current
 from ...tracing.context.distance import bound_of
+from ...tracing.failing import failure_of
 from ...tracing.operand import cast, is_number, to_tracer
 from ...tracing.source import user_loc
 from ...tracing.values.numbers import numbers_behind
@@ -49,8 +50,7 @@ class Range:
                 raise TypeError(f"a bound of range is {bound.type}, not an integer")
         zero = "range() arg 3 must not be zero"
         if isinstance(step, Tracer):
-            ctx = current()
-            ctx.apply(ctx.raising, (step != 0, ValueError(zero)))
+            raise_unless(step != 0, ValueError(zero))
         elif step == 0:
             raise ValueError(zero)
         return Range(*(python_int(bound) for bound in (start, stop, step)))
@@ -222,7 +222,8 @@ def raise_unless(flag: Any, problem: BaseException) -> None:
     """Raise an exception, when the function runs if the flag is traced."""
     if _is_traced(flag):
         ctx = current()
-        ctx.apply(ctx.raising, (flag, problem))
+        failure, _ = failure_of(ctx, problem)
+        ctx.apply(ctx.failing, (flag, failure))
     elif not flag:
         raise problem
 

@@ -37,6 +37,7 @@ class Effects(ABC):
         self.variables: dict[str, Any] = {}
         self.asserted: str | None = None  # the name of what assertions have an effect on
         self.failures: dict[str, Any] = {}  # of the function's own, by what their checks say
+        self.generators: list[Any] = []  # of NumPy's, that the function makes itself
         self._var_names: dict[int, str] = {}
         self._reads: dict[str, Tracer] = {}
         self._substituted: set[str] = set()  # of the reads, what is not the variable's own value
