@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.diagnose import Error, error
+from ..ir.forks import freed
 from ..ir.indices.walk import evaluate
 from ..ir.plans.plan import CheckSite, Relation, Slot
 from ..ir.types import Loc, parse_dim, parse_type
@@ -267,7 +268,7 @@ class Loaded:
             slot.var: self._initial(slot, item["offset"])
             for slot, item in zip(self._inputs, manifest["inputs"], strict=True) if slot.var}
         self._stateful = any(slot.var for slot in self._outputs)
-        self._lock = threading.Lock()
+        self._lock = freed(threading.RLock())
         self._spare: list[Array] = []  # at most one arena that no call uses
         self._last: tuple[tuple[int, ...], list[list[int]], int] | None = None
 

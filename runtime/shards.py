@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.diagnose import Error, error
+from ..ir.forks import LOADING
 from ..ir.types import TensorType, as_dtype
 from .files import new_file
 from .history import Addition, Entry, Shard
@@ -64,8 +65,9 @@ def write_tensors(
 
     Raises FeedError (W304) for dtypes that the format lacks, OSError if it cannot be written.
     """
-    from safetensors import SafetensorError
-    from safetensors.numpy import save_file
+    with LOADING:
+        from safetensors import SafetensorError
+        from safetensors.numpy import save_file
 
     dense = {}
     for name, array in arrays.items():
@@ -197,7 +199,8 @@ def opened(path: Path, entry: Entry | None, names: Iterable[str]) -> Iterator[Te
     Raises Error (W403) for a file that is missing or not whole, FileNotFoundError if there is none
     at ``path``.
     """
-    from safetensors import SafetensorError, safe_open
+    with LOADING:
+        from safetensors import SafetensorError, safe_open
 
     wanted = set(names)
     shards = entry.shards if entry is not None else ()

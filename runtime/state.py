@@ -42,6 +42,8 @@ from weakref import WeakSet
 
 import numpy as np
 
+from ..ir.forks import held
+
 Array = np.ndarray[Any, Any]
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -175,10 +177,9 @@ def assign(cells: Sequence[Cell], values: Sequence[Array]) -> None:
 
 def _forked() -> None:
     """In a forked child, no other thread is left to release the locks of its updates."""
-    _COMMITS.release()
     for cell in list(Cell.living):
         cell.lock = threading.RLock()
 
 
-os.register_at_fork(before=_COMMITS.acquire, after_in_parent=_COMMITS.release,
-                    after_in_child=_forked)
+held(lambda: (_COMMITS,))
+os.register_at_fork(after_in_child=_forked)

@@ -17,6 +17,7 @@ from functools import cache, partial
 from typing import Any
 
 from ...ir.diagnose import error
+from ...ir.forks import LOADING, held
 from .host.support import emit_support
 from .host.threads import pool_module
 from .processors import BASELINE, FEATURES, NATIVE, PORTABLE, features_of, listed
@@ -34,11 +35,14 @@ _LIBRARIES = 16
 @cache
 def _llvm() -> Any:
     """llvmlite's binding, imported on first use: it takes longer to load than NumPy."""
-    import llvmlite.binding as llvm
+    with LOADING:
+        import llvmlite.binding as llvm
 
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    llvm.initialize_native_asmparser()  # for the inline assembly of artifacts
+        # It lets one thread at a time into LLVM, whose own locks are free while it has this one.
+        held(lambda: (llvm.ffi.lib._lock._lock,))
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+        llvm.initialize_native_asmparser()  # for the inline assembly of artifacts
     return llvm
 
 

@@ -22,6 +22,7 @@ from typing import Any, Generic, Literal, NamedTuple, ParamSpec, TypeVar
 import numpy as np
 
 from ...ir.diagnose import Error, FailedAssertionError, OutOfRangeError, ShapeError, error
+from ...ir.forks import freed
 from .. import tree
 from ..numpy_api.host import Warned
 from ..rewriting.regions.optional import optional
@@ -94,7 +95,7 @@ class Function(Generic[P, R]):
         self._aliases: dict[Any, Specialisation] = {}
         self._direct: Callable[..., Any] = miss
         self._ways: tuple[Callable[..., Any], ...] = ()  # this one, then older ones
-        self._lock = threading.RLock()
+        self._lock = freed(threading.RLock())
         # What of a class's instance is bound: the instance, its class, or nothing.
         self._binds = binds if binds is not None else (
             object if hasattr(type(function), "__get__") else staticmethod)

@@ -14,6 +14,7 @@ from os import PathLike
 from typing import Any
 
 from ...ir.diagnose import error
+from ...ir.forks import freed
 from ...ir.graph import Builder, Node, Value
 from ...ir.graph import Graph as IRGraph
 from ...ir.ops.table import OPS
@@ -404,7 +405,7 @@ class Session(Stays):
         made = self._compiled.get(key)
         if made is not None:
             return made
-        with self._making.setdefault(key, threading.RLock()):
+        with self._making.setdefault(key, freed(threading.RLock())):
             made = self._compiled.get(key)
             if made is None:
                 with compiling(self.graph.graph.name, self._progress,

@@ -17,6 +17,7 @@ import math
 from collections.abc import Sequence
 from itertools import combinations
 
+from ...ir.forks import LOADING
 from .simulate import Problem, Seconds, Where
 
 LARGEST = 256  # tasks of a problem, beyond which a cut takes longer than a compilation
@@ -45,7 +46,8 @@ class _Flow:
     """A network between a source, the side of device ``a``, and a sink, that of ``b``."""
 
     def __init__(self) -> None:
-        import networkx
+        with LOADING:
+            import networkx
 
         self.graph = networkx.DiGraph()
         self.graph.add_nodes_from(("source", "sink"))

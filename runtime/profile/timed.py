@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ...ir.forks import freed
 from ...ir.indices.dims import bind_dims
 from ...ir.indices.index import symbols_of
 from ...ir.plans.plan import Launch, Plan, all_steps
@@ -110,7 +111,7 @@ class Timing:
     def __init__(self, make: Callable[[], Form]) -> None:
         self._make = make
         self._form: Form | None = None
-        self._lock = threading.RLock()
+        self._lock = freed(threading.RLock())
 
     def form(self) -> Form:
         if self._form is None:

@@ -19,13 +19,13 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any, ClassVar
 from weakref import WeakSet
 
 import numpy as np
 
 from ...ir.diagnose import Error, error
+from ...ir.forks import held
 from ...ir.types import TensorType
 from ..watch import seconds_of
 from .changes import Change, End
@@ -445,23 +445,13 @@ def _wake(changes: Sequence[Change]) -> None:
                 attempt.wake()
 
 
-def _before_fork() -> None:
-    for queue in list(Queue.living):
-        queue._lock.acquire()
-
-
-def _after_fork() -> None:
-    for queue in list(Queue.living):
-        with suppress(RuntimeError):  # one that was made meanwhile
-            queue._lock.release()
-
-
 def _forked() -> None:
     for queue in list(Queue.living):
         queue.forked()
 
 
-os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_forked)
+held(lambda: [queue._lock for queue in list(Queue.living)])
+os.register_at_fork(after_in_child=_forked)
 
 
 def _cancelled(queue: Queue) -> Error:

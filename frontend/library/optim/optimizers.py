@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
+from ....ir.forks import freed
 from ... import tree
 from ...compile.eager import run_eagerly
 from ...session.graph import Graph
@@ -28,7 +29,8 @@ from .clipping import clip_by_global_norm, clip_by_value, squared
 
 State = dict[str, Any]
 
-_MAKING = threading.RLock()  # so that two threads that take a first step make one set of slots
+# So that two threads that take a first step make one set of slots.
+_MAKING = freed(threading.RLock())
 
 
 class Optimizer(ABC):

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
+from ....ir.forks import held
 from ..context.scope import RECORDING
 from ..source import is_internal_name, user_loc
 from . import swapped
@@ -164,35 +165,47 @@ _PRINT = print
 
 
 class _Patches:
-    """How many traces need the stand-ins."""
+    """The threads whose traces need the stand-ins, as often as they do."""
 
     def __init__(self) -> None:
-        self.lock, self.count = threading.Lock(), 0
+        self.lock, self.users = threading.RLock(), list[int]()
         self.swapped: list[Any] = []
 
     def enter(self) -> None:
         with self.lock:
-            if self.count == 0:
+            if not self.users:
                 for name, stand_in in _STAND_INS.items():
                     setattr(_MODULES[name], name, stand_in)
                 builtins.print = _print
                 self.swapped = swapped.swap()
-            self.count += 1
+            self.users.append(threading.get_ident())
 
     def leave(self) -> None:
         with self.lock:
-            self.count -= 1
-            if self.count == 0:
-                swapped.undo(self.swapped)
-                if builtins.print is _print:
-                    builtins.print = _PRINT
-                for name, function in _ORIGINALS.items():
-                    home = _MODULES[name]
-                    if vars(home)[name] is _STAND_INS[name]:  # else somebody else's, to keep
-                        setattr(home, name, function)
+            self.users.remove(threading.get_ident())
+            if not self.users:
+                self.undo()
+
+    def undo(self) -> None:
+        swapped.undo(self.swapped)
+        if builtins.print is _print:
+            builtins.print = _PRINT
+        for name, function in _ORIGINALS.items():
+            home = _MODULES[name]
+            if vars(home)[name] is _STAND_INS[name]:  # else somebody else's, to keep
+                setattr(home, name, function)
+
+    def forked(self) -> None:
+        """In a forked child the traces of other threads have ended."""
+        before, here = self.users, threading.get_ident()
+        self.users = [user for user in before if user == here]
+        if before and not self.users:
+            self.undo()
 
 
 _PATCHES = _Patches()
+held(lambda: (_PATCHES.lock,))
+os.register_at_fork(after_in_child=_PATCHES.forked)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from ....ir.diagnose import error
+from ....ir.forks import freed
 from ....ir.types import Device, TensorType, as_dtype, keeps_kind
 from ....runtime.state import Cell, Writer, commit, moment, written_here
 from ...numpy_api.select.at import At
@@ -46,7 +47,7 @@ class Variable(ArrayMethods):
 
     # Those that no graph lists have different names; a dead one gives its name back.
     _named: ClassVar[WeakValueDictionary[str, Variable]] = WeakValueDictionary()
-    _naming: ClassVar[threading.Lock] = threading.Lock()
+    _naming: ClassVar[Any] = freed(threading.RLock())
 
     def __init__(self, value: Any, name: str | None = None, trainable: bool = True) -> None:
         if isinstance(value, Tracer):

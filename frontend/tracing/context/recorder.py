@@ -21,6 +21,7 @@ from weakref import ref
 import numpy as np
 
 from ....ir.diagnose import Error, error
+from ....ir.forks import freed
 from ....ir.graph import Builder, Graph, Node, Value
 from ....ir.indices.index import Dim, Expr
 from ....ir.ops.table import OPS
@@ -79,7 +80,7 @@ class TraceContext(Effects):
         self._inherited: dict[int, Tracer] = {}
         # Of an array around this region, what the region has of it, if it may change that memory.
         self.copied: Callable[[Tracer], Tracer | None] | None = None
-        self.lock = threading.RLock()  # held by who changes the graph, or needs it unchanged
+        self.lock = freed(threading.RLock())  # held by who changes the graph, or needs it unchanged
         # Asked as soon as the graph has so many nodes; it gives the next number.
         self.grown: Callable[[TraceContext], int] | None = None
         self.patience = sys.maxsize
