@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import platform
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from machines import runs
 from running import python
 
 import weft
@@ -154,15 +154,7 @@ def digest(result: Any) -> str:
 
 def targets() -> list[str]:
     """The x86 levels that this machine can run."""
-    try:
-        with open("/proc/cpuinfo") as file:
-            flags = next((line for line in file if line.startswith("flags")), "").split()
-    except OSError:
-        flags = []
-    levels = {"x86-64-v3": {"avx2", "fma", "bmi2"},
-              "x86-64-v4": {"avx512f", "avx512vl", "avx512bw", "avx512dq", "avx512cd"}}
-    machine = platform.machine() == "x86_64"
-    return [name for name, needed in levels.items() if machine and needed <= set(flags)]
+    return [name for name in ("x86-64-v3", "x86-64-v4") if runs(name)]
 
 
 WAYS: list[dict[str, Any]] = [

@@ -9,7 +9,7 @@ in the code is what makes the question whether a CPU can run it have an answer.
 from __future__ import annotations
 
 import difflib
-import platform
+import os
 from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any
@@ -126,7 +126,7 @@ _ARM = _and("""
 
 NATIVE = "native"
 """The name of the machine that compiles."""
-PORTABLE = "x86-64-v3" if platform.machine() == "x86_64" else "generic"
+PORTABLE = "x86-64-v3" if os.uname().machine == "x86_64" else "generic"
 """The name of what most machines of this architecture can run."""
 
 
@@ -137,7 +137,7 @@ def features_of(name: Any, setting: str = "target") -> frozenset[str]:
     Raises Error (W402) for a name that there is not, and for CPUs without fused multiply-add,
     which every result relies on.
     """
-    x86, known = platform.machine() == "x86_64", isinstance(name, str)
+    x86, known = os.uname().machine == "x86_64", isinstance(name, str)
     if known and name in (_X86 if x86 else _ARM):
         return _X86[name] if x86 else frozenset()
     if known and x86 and name in _TOO_OLD:

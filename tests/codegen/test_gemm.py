@@ -21,6 +21,7 @@ from typing import Any, Literal
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
+from machines import runs
 from numpy.typing import NDArray
 
 from weft.codegen.cpu.products.gemm import emit_block
@@ -56,8 +57,7 @@ def _machines() -> dict[str, Machine]:
         host = Machine(NEON, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
         return {"wide": host, "narrow": replace(host, plan=GemmTarget(128, 16))}
     machines = {"narrow": Machine(NEON, "x86-64-v3"), "avx2": Machine(AVX2, "x86-64-v3")}
-    have = llvm.get_host_cpu_features()
-    if all(have.get(f"avx512{part}") for part in ("f", "vl", "bw", "dq", "cd")):
+    if runs("x86-64-v4"):
         machines["wide"] = Machine(AVX512, "x86-64-v4", "-prefer-256-bit")
     return {name: machines[name] for name in ("wide", "avx2", "narrow") if name in machines}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
+from machines import runs
 
 import weft
 from weft.ir.interp.graph import run_graph, run_plan
@@ -16,7 +16,7 @@ from weft.ir.types import COMPUTED, DType
 TARGETS = [
     None, "x86-64-v3",
     pytest.param("x86-64-v4", marks=pytest.mark.skipif(
-        not llvm.get_host_cpu_features().get("avx512vl"), reason="no AVX-512 here")),
+        not runs("x86-64-v4"), reason="no AVX-512 here")),
 ]
 INTEGERS = tuple(dtype for dtype in COMPUTED if dtype.is_int)
 FLOATS = tuple(dtype for dtype in COMPUTED if dtype.is_float)

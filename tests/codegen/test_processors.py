@@ -135,7 +135,8 @@ def test_a_session_does_not_run_what_this_cpu_lacks() -> None:
 
 
 def test_an_artifact_for_another_cpu_is_written_and_not_run(tmp_path: Path) -> None:
-    for name in lacked()[:3]:
+    # It is the CPU itself that an artifact asks, whatever it is taken for.
+    for name in [name for name in MANY if features_of(name) - jit._found()][:3]:
         path = weft.export(lambda x: x + 1, "f64[3]", path=tmp_path / "m", target=name)
         with pytest.raises(weft.Error, match=r"W403.*this CPU lacks"):
             weft.load(path)
@@ -230,6 +231,6 @@ def test_a_machine_can_be_taken_for_an_older_one() -> None:
 def test_a_machine_is_not_taken_for_one_that_can_do_more() -> None:
     program = partial(run, "import weft, numpy as np\nweft.compile(lambda x: x + 1)(np.ones(3))")
     assert "WEFT_CPU='skylake-foo' is no name of a CPU" in program(WEFT_CPU="skylake-foo").stderr
-    for name in lacked()[:1]:
+    for name in [name for name in MANY if features_of(name) - jit._found()][:1]:
         assert f"W402: WEFT_CPU='{name}' has " in program(WEFT_CPU=name).stderr
     assert program(WEFT_CPU="native").returncode == 0

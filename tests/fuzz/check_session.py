@@ -23,7 +23,7 @@ def check_session(program: Program, mismatch: type[Exception]) -> None:
     program = _with_constant_numbers(program)
     graph, holders, pairs = _drawn(program)
     settings = program.settings[0]
-    session = weft.Session(graph, opt=settings.opt, target=settings.target,
+    session = weft.Session(graph, opt=settings.opt, target=settings.runnable,
                            threads=settings.threads)
     for argset in program.argsets:
         feeds = {holder: laid(value, layout) for holder, value, layout in zip(

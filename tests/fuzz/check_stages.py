@@ -49,7 +49,7 @@ def check_interpreter(program: Program, traced: Any, mismatch: type[Exception]) 
 def check_stages(program: Program, traced: Any, settings: Settings,
                  mismatch: type[Exception]) -> None:
     """Every stage is valid, and gives NumPy's results."""
-    options = Options(settings.opt, settings.target, settings.threads)
+    options = Options(settings.opt, settings.runnable, settings.threads)
     stages = Stages(traced.graph, options)
     cut = any(map(apart, all_nodes(traced.graph)))
     for graph in (stages.optimised,) if cut else (stages.optimised, stages.fused):

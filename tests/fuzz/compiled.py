@@ -37,7 +37,7 @@ class Compiled:
     def __init__(self, program: Program, settings: Settings) -> None:
         self.program = program
         self.options: dict[str, Any] = {
-            "opt": settings.opt, "target": settings.target, "threads": settings.threads,
+            "opt": settings.opt, "target": settings.runnable, "threads": settings.threads,
             "on_recompile": "silent"}
         scope = prelude.scope()
         inner = weft.compile(**self.options)

@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from support.machines import runs
+
 from .data import literal
 
 Close = tuple[str, int]  # a kind of uncertainty, and its size in ULP
@@ -76,6 +78,11 @@ class Settings:
     opt: int = 2
     target: str | None = None
     threads: int | None = None
+
+    @property
+    def runnable(self) -> str | None:
+        """The target, or what all machines run where this one lacks some of it."""
+        return self.target if self.target is None or runs(self.target) else "x86-64-v3"
 
     def text(self) -> str:
         return f"opt={self.opt}, target={self.target!r}, threads={self.threads}"
