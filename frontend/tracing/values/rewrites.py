@@ -26,7 +26,7 @@ _QUESTIONS: tuple[tuple[str, str], ...] = (
 def truth_hint(locs: Sequence[Loc]) -> str:
     """What to do instead of asking for the truth of a traced value at the first place."""
     line = locs[0].source if locs else ""
-    if _in_generator(locs):
+    if line.lstrip().startswith(("if ", "elif ")) and _in_generator(locs):
         return "append the items to a list and return it: a generator cannot depend on them"
     choice = rewritten(line)
     if choice:
