@@ -180,6 +180,13 @@ def _others(artifact: Artifact) -> str:
         f"int32_t {name}_call({handle}void *const *args, const int64_t *dims,",
         f"    {' ' * len(name)}         void *arena, int32_t threads);",
         "",
+        _comment([
+            "Long calls of all threads ask this function every 50 ms or so, in the thread that has",
+            f"made the call, whether they are to end: not 0 ends one with {name}_ended. What it is",
+            "given is of no use to it. NULL, as it is at first: nothing ends a call.",
+        ]),
+        f"void {name}_set_hook(int32_t (*hook)(void *));",
+        "",
         _comment(["0 if this CPU can run the program; the other functions ask, too."]),
         f"int32_t {name}_check_cpu(void);",
         "",

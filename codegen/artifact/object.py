@@ -3,7 +3,8 @@
     m.program, m.program_arena, kernels, pool     as in the JIT, but local to the object
     m_call(weights, args, dims, arena, threads)   the core: finds weights, makes the arena, runs
     m(weights, x, y, b, threads), m_with_arena    the same with typed arguments
-    m_load_weights, m_free_weights, m_arena_bytes, m_check_cpu, m_check_message, m_version
+    m_load_weights, m_free_weights, m_arena_bytes, m_set_hook, m_check_cpu, m_check_message,
+    m_version
 
 All of it is LLVM IR, so no C compiler is needed to make it. Local symbols have a dot, which no C
 name has, and start with the artifact's name: any number of artifacts link into one program.
@@ -17,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from ...ir.plans.control import SIZE
+from ...ir.plans.control import ABORTED, SIZE
 from ...ir.plans.plan import ALIGNMENT, MISFIT, NO_MEMORY, Plan, map_launches
 from ...ir.plans.stack import ARGUMENTS_BYTES
 from ...ir.types import TensorType
@@ -36,6 +37,7 @@ STATUS = MappingProxyType({
     "other_weights": (-3, "the weights file is not the one that was written with this program"),
     "other_cpu": (-4, "this CPU lacks instructions that the program was compiled for"),
     "bad_argument": (MISFIT, "a size is negative, or the weights are NULL"),
+    "ended": (ABORTED, "the hook has ended the call"),
 })
 """What functions return besides 0 and the number of a run-time check that failed."""
 
@@ -122,12 +124,13 @@ def emit_artifact(artifact: Artifact) -> str:
     checked, state = emit_cpu_check(name, target, 0, codes["other_cpu"])
     writer = _Writer(artifact)
     functions += [*checked, writer.call(), writer.typed(arena=False), writer.typed(arena=True),
-                  writer.arena_bytes()]
+                  writer.arena_bytes(), writer.set_hook()]
     if artifact.weights is not None:
         functions += [writer.load_weights(artifact.weights), writer.free_weights(artifact.weights)]
     texts, constants = writer.texts()
     prelude = f'target triple = "{target.triple}"'
-    return module_text(functions + texts, [*globals_, *state, *constants], prelude)
+    hook = f"@{name}.hook = internal global ptr null, align 8"
+    return module_text(functions + texts, [*globals_, *state, hook, *constants], prelude)
 
 
 def _renamed(plan: Plan, name: str) -> Plan:
@@ -187,7 +190,8 @@ class _Writer:
             f.ret(f"i32 {status}")
 
         control = f.alloca("i64", SIZE // 8, 8)
-        f.do(f"store ptr null, ptr {field(f, 'hook', control)}, align 8")
+        hook = f(f"load atomic ptr, ptr @{self.name}.hook monotonic, align 8")
+        f.do(f"store ptr {hook}, ptr {field(f, 'hook', control)}, align 8")
         program = f"call i32 @{self.name}.program(ptr {slots}, ptr %dims, ptr"
         threads = f"i64 {f('sext i32 %threads to i64')}, ptr {control})"
         if self.artifact.plan.arena == 0:
@@ -252,6 +256,13 @@ class _Writer:
         if isinstance(arena, int):
             return str(arena)
         return f(f"call i64 @{self.name}.program_arena(ptr {dims})")
+
+    def set_hook(self) -> FunctionText:
+        """Let calls ask now and then whether they are to end."""
+        f = self.function("void", "set_hook", [("ptr", "hook")])
+        f.do(f"store atomic ptr %hook, ptr @{self.name}.hook monotonic, align 8")
+        f.ret()
+        return f
 
     def arena_bytes(self) -> FunctionText:
         """How much memory ``m_with_arena`` wants, wherever it starts."""

@@ -18,7 +18,7 @@ import ctypes
 import os
 import sys
 import sysconfig
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from types import MappingProxyType
@@ -59,7 +59,7 @@ _OBJECTS: Mapping[str, object] = MappingProxyType({
     "True": True, "False": False, "NotImplemented": NotImplemented, "MemoryError": MemoryError,
     "float": float, "int": int, "complex": complex, "ndarray": np.ndarray,
 })
-_HOOK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+_HOOK = ctypes.CFUNCTYPE(ctypes.c_int32)  # of what it is given, it needs nothing
 _HOST = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 _INT64 = range(-(2**63), 2**63)
 _METHOD_FLAGS = 0x80 | 0x02  # METH_FASTCALL | METH_KEYWORDS
@@ -334,17 +334,24 @@ class Control:
     def __init__(self, steps: HostSteps | None) -> None:
         self._block, self._steps = (ctypes.c_int64 * (SIZE // 8))(), steps
         self._problem: BaseException | None = None
-        self._held = _HOOK(self._look), _HOST(self._host)
+        looking = self._looking()
+        next(looking)
+        self._held = _HOOK(looking.__next__), _HOST(self._host)
         for name, held in zip(("hook", "host"), self._held, strict=True):
             self._block[OFFSETS[name] // 8] = ctypes.cast(held, ctypes.c_void_p).value or 0
         self.address = ctypes.addressof(self._block)
 
-    def _look(self, block: int) -> int:
-        try:
-            look()  # a signal's handler runs as Python begins this call
-        except BaseException as problem:
-            self._problem = problem
-        return self._problem is not None
+    def _looking(self) -> Iterator[int]:
+        """Whether the run is over, each time that it is asked. A signal's handler runs as Python
+        goes on here, inside of the ``try``; in front of a function's body nothing could be."""
+        while True:
+            try:
+                yield self._problem is not None
+                look()
+            except GeneratorExit:
+                return
+            except BaseException as problem:
+                self._problem = problem
 
     def _host(self, number: int, context: int, block: int) -> None:
         assert self._steps is not None

@@ -545,9 +545,9 @@ def test_symbols(folder: Path) -> None:
                                 text=True, check=True).stdout
         return {line.split()[-1] for line in listed.splitlines()}
 
-    libc = {"aligned_alloc", "bcmp", "close", "free", "getpid", "lseek", "madvise", "memcmp",
+    libc = {"aligned_alloc", "bcmp", "clock_gettime", "close", "free", "getpid", "lseek", "madvise", "memcmp",
             "memcpy", "memset", "mmap", "munmap", "open", "pthread_create", "pthread_detach",
-            "pthread_sigmask", "sched_getaffinity", "sched_getcpu", "sched_setaffinity", "syscall"}
+            "pthread_self", "pthread_sigmask", "sched_getaffinity", "sched_getcpu", "sched_setaffinity", "syscall"}
     assert symbols("-u") <= libc
     declared = set(re.findall(r"\b(m(?:_\w+)?)\(", (folder / "m.h").read_text()))
     assert symbols("-g", "--defined-only") == declared
@@ -605,6 +605,30 @@ def test_arena_of_the_caller(folder: Path) -> None:
     np.testing.assert_array_equal(y, load(folder)(x))
     assert arena[0] == arena[-1] == 7  # nothing outside was touched
     m.m_free_weights(weights)
+
+
+def test_a_hook_ends_a_call(tmp_path: Path) -> None:
+    def endless(x: Any) -> Any:
+        while x > 0:
+            x = x + 0.0
+        return x
+
+    weft.export(endless, 1.0, path=tmp_path / "m")
+    m, asked = library(tmp_path / "m"), list[int]()
+
+    @ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+    def hook(_: int) -> int:
+        asked.append(threading.get_ident())
+        return len(asked) == 3
+
+    m.m_set_hook(hook)
+    assert m.m(ctypes.c_double(1.0), pointer(np.empty(())), 1) == -6
+    assert b"hook" in m.m_check_message(-6)
+    assert asked == [threading.get_ident()] * 3
+    m.m_set_hook(None)
+    y = np.empty(())
+    assert m.m(ctypes.c_double(-1.0), pointer(y), 1) == 0
+    assert y == -1.0
 
 
 def test_codes(folder: Path, tmp_path: Path) -> None:

@@ -98,6 +98,37 @@ def printed(tmp_path: Path, program: str, *args: str) -> str:
     return ran.stdout
 
 
+def test_a_signal_ends_what_ctypes_calls(tmp_path: Path) -> None:
+    """Without native entries, nothing that a handler raises is lost either."""
+    program = """
+import os, signal
+os.environ["WEFT_NATIVE_CALL"] = "0"
+import weft
+
+class Stop(Exception):
+    pass
+
+def handler(*_):
+    raise Stop
+
+def f(x):
+    while x > 0:
+        x = x + 0.0
+    return x
+
+compiled = weft.compile(f)
+compiled(-1.0)
+signal.signal(signal.SIGALRM, handler)
+for _ in range(3):
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        compiled(1.0)
+    except Stop:
+        print("stopped")
+"""
+    assert printed(tmp_path, program) == "stopped\n" * 3
+
+
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_a_signal_ends_native_code(threads: str, tmp_path: Path) -> None:
     found = printed(tmp_path, PROGRAMS, threads)
