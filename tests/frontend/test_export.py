@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from collections import namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass, make_dataclass
@@ -545,9 +546,10 @@ def test_symbols(folder: Path) -> None:
                                 text=True, check=True).stdout
         return {line.split()[-1] for line in listed.splitlines()}
 
-    libc = {"aligned_alloc", "bcmp", "clock_gettime", "close", "free", "getpid", "lseek", "madvise", "memcmp",
-            "memcpy", "memset", "mmap", "munmap", "open", "pthread_create", "pthread_detach",
-            "pthread_self", "pthread_sigmask", "sched_getaffinity", "sched_getcpu", "sched_setaffinity", "syscall"}
+    libc = {"aligned_alloc", "bcmp", "clock_gettime", "close", "free", "getpid", "lseek", "madvise",
+            "memcmp", "memcpy", "memset", "mmap", "munmap", "open", "pthread_create",
+            "pthread_detach", "pthread_self", "pthread_sigmask", "sched_getaffinity",
+            "sched_getcpu", "sched_setaffinity", "syscall"}
     assert symbols("-u") <= libc
     declared = set(re.findall(r"\b(m(?:_\w+)?)\(", (folder / "m.h").read_text()))
     assert symbols("-g", "--defined-only") == declared
