@@ -72,14 +72,19 @@ class Nest:
 
 @dataclass(frozen=True)
 class Call:
-    """A function whose arguments are a nest, ``(args, options)``."""
+    """A function whose arguments are a nest, ``(args, options)``; ``shown`` has what traced code
+    has asked NumPy for, with ``np.printoptions``, of how arrays are shown."""
 
     function: Callable[..., str]
     nest: Nest
+    shown: tuple[tuple[str, Any], ...] = ()
 
     def text(self, values: Sequence[Any]) -> str:
         args, options = self.nest.of(values)
-        return self.function(*args, **options)
+        if not self.shown:
+            return self.function(*args, **options)
+        with np.printoptions(**dict(self.shown)):
+            return self.function(*args, **options)
 
 
 class LateText:
@@ -286,7 +291,10 @@ def late(function: Callable[..., str], *args: Any, **options: Any) -> Any:
     operands, nest = taken(ctx, (args, options), lambda thing: _as_said(ctx, thing))
     if not operands:
         return function(*args, **options)
-    made = LateText(Call(function, nest), operands)
+    before = ctx.root.print_options
+    shown = tuple([(name, value) for name, value in np.get_printoptions().items()
+                   if before.get(name) != value])
+    made = LateText(Call(function, nest, shown), operands)
     made.given()
     return made
 

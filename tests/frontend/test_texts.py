@@ -523,3 +523,23 @@ def test_a_late_text_describes_itself() -> None:
     trace_function(told, (X,), lasting=False)
     (text,) = found
     assert isinstance(text, LateText) and text.described() == "{sum}!"
+
+
+def test_what_printoptions_ask_for_holds_where_they_stand(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def f(x: Any) -> Any:
+        with np.printoptions(precision=2):
+            print(x)
+            text = f"{x * 2}"
+        print(x)
+        for i in range(2):
+            if x[0] > i:
+                with np.printoptions(precision=1, suppress=True):
+                    print(x + i)
+        return text
+
+    compiled = weft.compile(f)
+    for x in (np.array([1.23456789, 2.0]), np.array([0.5, 1e-7])):
+        want = f(x), capsys.readouterr().out
+        assert (compiled(x), capsys.readouterr().out) == want

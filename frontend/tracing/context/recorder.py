@@ -75,6 +75,7 @@ class TraceContext(Effects):
         self.rewritten: Rewritten | None = None if parent is None else parent.rewritten
         self.endless: bool = parent is not None and parent.endless
         self.heard: dict[str, str] = heard() if parent is None else parent.heard
+        self.print_options: Mapping[str, Any] = np.get_printoptions() if parent is None else {}
         self.sums: Any = None  # what ``distance`` knows of integers
         self.groups: dict[str, Operation] = {}
         self.extents: list[tuple[Value, Expr]] = []  # numbers that are sizes, and these sizes
