@@ -42,7 +42,7 @@ Held = TypeVar("Held")
 _FEW = 3     # operands: how patterns with more are found does not matter
 
 # Of ops that only compute something: a value without elements is a constant.
-_PURE = frozenset({Kind.MAP, Kind.VIEW, Kind.REDUCE, Kind.CONTRACT})
+_PURE = frozenset({Kind.MAP, Kind.VIEW, Kind.REDUCE, Kind.CONTRACT, Kind.SCAN})
 _ZEROS: Mapping[str, bool | int | float] = MappingProxyType(
     {"b": False, "i": 0, "u": 0, "f": 0.0})
 

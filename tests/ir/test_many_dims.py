@@ -67,3 +67,11 @@ def test_a_gradient_of_sixty_dims() -> None:
 def test_letters_are_letters() -> None:
     assert len(set(LETTERS)) == len(LETTERS) > 1000
     assert LETTERS.isalpha() and LETTERS.startswith("abc")
+
+
+def test_scans_of_nothing_take_no_time() -> None:
+    """Of rows without elements there may be more than anything could walk over."""
+    x = np.zeros((2,) * 30 + (1,) * 4 + (2,) * 29 + (0,))
+    for function in (lambda x: np.cumsum(x, -1), lambda x: np.cumprod(x, 0),
+                     lambda x: np.maximum.accumulate(x, axis=3)):
+        assert weft.compile(function)(x).shape == x.shape
