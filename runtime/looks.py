@@ -17,6 +17,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from ..ir.forks import held
+
 Look = Callable[[], object]
 
 WATCHED = ctypes.c_int64()
@@ -59,10 +61,9 @@ def look() -> None:
 
 def _forked() -> None:
     """A forked child has one thread, which is its main one."""
-    global _lock
-    _COUNTING = threading.RLock()  # a signal handler may run a step in the middle
     MAIN.value = threading.get_ident()
     WATCHED.value = len(_looks.all)
 
 
+held(lambda: (_COUNTING,))
 os.register_at_fork(after_in_child=_forked)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from itertools import count
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -319,8 +319,13 @@ _HOLDS = "pass arguments for which this holds"
 
 
 def failing(plan: Plan) -> Fail:
-    """What raises the error of a check of the plan that has failed, by its number."""
-    def fail(number: int) -> NoReturn:
+    """What raises the error of a check of the plan that has failed, by its number. Those of sizes
+    come before anything has happened: NotImplemented sends the call where they are known."""
+    of_sizes = {need.site for need in plan.requires}
+
+    def fail(number: int) -> Any:
+        if number in of_sizes:
+            return NotImplemented
         raise check_failed(plan.checks[number - 1])
 
     return fail

@@ -130,6 +130,7 @@ class OpDef:
     combine: str = ""           # REDUCE: a scalar primitive; SCATTER: add, or none: it replaces
     grad: Callable[..., Any] | None = None
     taken: Callable[..., Any] | None = None             # of what leaves elements out
+    becomes: str = ""                                   # the op that it is for all but derivatives
     refused: Mapping[int, str] = field(default_factory=dict)  # operands that have no gradient yet
     requires: Callable[..., Any] | None = None          # of sizes: see below
     differentiable: bool = True                         # False: piecewise constant or integer
@@ -283,6 +284,7 @@ def map_op(
     moves: bool = False,
     refused: Mapping[int, str] = MappingProxyType({}),
     taken: Callable[..., Any] | None = None,
+    becomes: str = "",
 ) -> OpDef:
     """A row of the MAP family. Without ``grad`` the op counts as piecewise constant."""
     if isinstance(ref, np.ufunc):
@@ -303,4 +305,4 @@ def map_op(
     return OpDef(name, Kind.MAP, infer, arity, doc, attrs, ref=ref, body=body, check=check,
                  grad=grad, differentiable=grad is not None, numpy=numpy, letters=letters,
                  dtypes=tuple(dtypes), samples=samples, refused=refused, indexed=indexed,
-                 constant=constant, moves=moves, taken=taken)
+                 constant=constant, moves=moves, taken=taken, becomes=becomes)

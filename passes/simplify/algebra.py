@@ -116,7 +116,6 @@ eq-false              b     eq(x, False)                    -> not_(x)
 ne-true               b     ne(x, True)                     -> not_(x)
 ne-false              b     ne(x, False)                    -> x
 
-masked-select         iufb  masked(c, x, y)                 -> select(c, x, y)
 select-true           iufb  select(True, x, y)              -> x
 select-false          iufb  select(False, x, y)             -> y
 select-same           iufb  select(c, x, x)                 -> x

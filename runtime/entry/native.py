@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy._core import _multiarray_umath as umath  # type: ignore[attr-defined]
@@ -41,8 +41,8 @@ from ..looks import MAIN, WATCHED, look
 Array = NDArray[Any]
 Lookup = Callable[[str], int]
 """The address of a symbol of the program's code; KeyError where there is none."""
-Fail = Callable[[int], NoReturn]
-"""Raises what a status stands for."""
+Fail = Callable[[int], Any]
+"""Raises what a status stands for, or gives NotImplemented where nothing has happened."""
 
 _NUMPY_SLOTS = {  # positions in NumPy's table of C functions
     "PyArray_CopyInto": 50,
@@ -418,6 +418,7 @@ class CtypesCall:
         status = self._run([*held, *results], dims)
         if status not in (0, NO_MEMORY, MISFIT):
             self._fail(status)
+            return MISFIT, results
         return status, results
 
     def release(self) -> None:

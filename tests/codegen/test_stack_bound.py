@@ -50,7 +50,7 @@ def shared(target: str | None, opt: int) -> Mapping[str, Frame]:
     support = emit_support()
     texts = [module_text(support.functions, support.globals_, prelude),
              pool_module(machine.triple)]
-    texts += [module_text([emit(machine)], prelude=prelude) for name, emit in SORTS.items()
+    texts += [module_text([emit(machine, "weft")], prelude=prelude) for name, emit in SORTS.items()
               if machine.mask_registers or "columns" not in name]
     return {name: frame for text in texts
             for name, frame in frames_of(assembly(text, machine, opt)).items()}

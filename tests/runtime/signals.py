@@ -11,7 +11,7 @@ Native code looks whenever it could, instead of every 50 ms. Then
     the result is right, or the error is that of the check, or of the handler;
     variables are old or new, all of them at once, and new where there is a result.
 
-Status 1 if anything is wrong. The suite runs a sample (``test_control``).
+Status 1 if anything is wrong. The suite runs a sample (``test_ended_runs``).
 """
 
 from __future__ import annotations
