@@ -29,6 +29,8 @@ _OF_PYTHON = re.compile(r"has no len|is not callable|is not iterable|unsupported
 def refused(problem: BaseException) -> bool:
     """Whether an error is about the class of traced values, and not about what Python does with
     them; or about a number that NumPy's generators have taken for an array."""
+    if isinstance(problem, Error):
+        return False  # which says itself what is wrong
     text = str(problem)
     if isinstance(problem, (np.exceptions.AxisError, MissingError)):
         return text.endswith(("array of dimension 0", "of a number")) and _draws(problem)

@@ -161,7 +161,7 @@ def an_array_of_objects(x: Any) -> Any:
 
 @wrong("W113", TypeError)
 def a_function_that_is_not_there(x: Any) -> Any:
-    return np.array_str(x)  # here
+    return np.datetime_as_string(x)  # here
 
 
 @wrong("W113", TypeError)

@@ -80,5 +80,9 @@ def test_numbers_have_no_length() -> None:
     for function in (lambda x, n: len(n), lambda x, n: len(x[0])):
         with pytest.raises(TypeError, match="len"):
             weft.compile(function)(X, 2.0)
-    with pytest.raises(TypeError, match="round"):
-        weft.compile(lambda x: round(x))(X)
+    for x in (X, X[:1], np.array(2.5), np.complex64(1), np.True_, 1j):
+        for function in (lambda x: round(x), lambda x: round(x, 1)):
+            with pytest.raises(TypeError) as wanted:
+                function(x)
+            with pytest.raises(TypeError, match=f"^{wanted.value}$"):
+                weft.compile(function)(x)

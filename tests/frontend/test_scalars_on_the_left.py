@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import operator
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import ml_dtypes
@@ -124,6 +124,32 @@ def test_what_asks_for_the_class() -> None:
                     (int, float)), getattr(x[0], "__class__") is np.float64)  # noqa: B009
 
     assert weft.compile(kinds)(x) == kinds(x)
+
+
+def test_classes_of_variables_and_texts() -> None:
+    x, w, number = np.array([2.0, 3.0]), weft.Variable(np.ones(3)), weft.Variable(2.0)
+
+    def kinds(x: Any) -> Any:
+        text, found = str(x[0]), []
+        match text:
+            case str():
+                found.append("text")
+        match number:
+            case weft.Variable():
+                found.append("variable")
+        match x[1]:
+            case np.ndarray():
+                found.append("array")
+            case float():
+                found.append("number")
+        return (found, type(w) is weft.Variable, type(number) is weft.Variable,
+                [isinstance(each, weft.Variable) for each in (w, number, x, text)],
+                [isinstance(text, each) for each in (str, (int, str), float, Iterable)],
+                [isinstance(each, Iterable) for each in (x, x[0])])
+
+    wanted = kinds(x)
+    assert wanted[0] == ["text", "variable", "number"]
+    assert weft.compile(kinds)(x) == wanted
 
 
 def test_float8_has_no_arithmetic_and_says_so() -> None:

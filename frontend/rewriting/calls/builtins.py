@@ -14,19 +14,18 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.types import as_dtype
-from ...tracing.arrays.buffer import Buffer
 from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.growing import GrowingList
 from ...tracing.arrays.selection import Selection
 from ...tracing.arrays.variable import Variable
+from ...tracing.classes import class_of, is_instance
 from ...tracing.context.active import context_for
 from ...tracing.context.distance import tell_bound
-from ...tracing.late import LateText
 from ...tracing.operand import cast, contains_tracer, to_tracer
 from ...tracing.source import user_loc
 from ...tracing.values.pythons import as_python
-from ...tracing.values.shown import shown_class
+from ...tracing.values.shown import check_rounds
 from ...tracing.values.tracer import SymbolicDim, Tracer
 from ..regions.comparisons import as_bool
 from ..regions.filtered import Filtered, filtered, same
@@ -114,8 +113,7 @@ def _len(x: Any) -> Any:
 
 
 def _round(x: Any, digits: Any = None) -> Any:
-    if x.dtype.kind == "c":
-        raise TypeError(f"type {shown_class(x).__name__} doesn't define __round__ method")
+    check_rounds(class_of(x))
     return _int(np.rint(x)) if digits is None else np.round(x, digits)
 
 
@@ -226,12 +224,7 @@ def _whole(function: np.ufunc) -> Callable[[Any], Any]:
 
 def _type(*args: Any) -> Any:
     """The class of what a value stands for."""
-    (x,) = args if len(args) == 1 else (None,)
-    if isinstance(x, LateText):
-        return str
-    if isinstance(x, (Selection, Grid, Buffer)):
-        return np.ndarray
-    return shown_class(x) if is_traced(x) else type(*args)
+    return class_of(*args) if len(args) == 1 else type(*args)
 
 
 def _asks(x: Any) -> bool:
@@ -316,8 +309,6 @@ def of_lists(ufunc: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _MEANINGS: dict[Any, Callable[..., Any]] = {
-    isinstance: lambda x, kinds: isinstance(x, kinds) if type(x) is _type(x) else (
-        issubclass(_type(x), kinds)),
     range: Range.of, max: extreme("max", _asks), min: extreme("min", _asks), int: _int,
     float: _float, bool: _bool, len: _len, round: _round, all: _all, any: _any,
     sum: _sum, sorted: ordered(_asks), complex: _complex, zip: zipped, enumerate: enumerated,
@@ -344,5 +335,5 @@ BUILTINS: MappingProxyType[Any, Callable[..., Any]] = MappingProxyType({
         function in (any, all, sum, max, min, sorted)) else (
         traced if function is np.ndindex else _on_traced(function, traced))
     for function, traced in _MEANINGS.items()} | {
-        type: _type, list: _listing(_list), reversed: _reversed, next: _next, map: _map,
-        filter: _filter})
+        type: _type, isinstance: is_instance, list: _listing(_list), reversed: _reversed,
+        next: _next, map: _map, filter: _filter})

@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any, TypeVar
 
+from ...tracing.classes import is_instance
+
 RUNTIME = "_weft"
 # Classes of which a pattern's one positional part is the object itself.
 _WHOLE = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
@@ -198,7 +200,7 @@ def without(x: Mapping[Any, Any], *keys: Any) -> dict[Any, Any]:
 
 def is_one(x: Any, kind: type, count: int, *words: str) -> bool:
     """Whether a value is of a class, with that many positional parts and these attributes."""
-    if not isinstance(x, kind):
+    if not is_instance(x, kind):
         return False
     whole = count == 1 and kind in _WHOLE
     names = () if whole else getattr(kind, "__match_args__", ())[:count]

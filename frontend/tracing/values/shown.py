@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...elsewhere import METHODS, instead
 from ..arrays.array import TracedArray
 
 _NUMBERS = MappingProxyType({"b": bool, "i": int, "u": int, "f": float, "c": complex})
@@ -78,7 +79,14 @@ def missing(x: Any, name: str) -> AttributeError:
         "__iter__": f"'{shown}' object is not iterable",
         "__contains__": f"argument of type '{shown}' is not iterable",
         "__getitem__": f"'{shown}' object is not subscriptable",
-    }.get(name, f"'{shown}' object has no attribute '{name}'"))
+    }.get(name, f"'{shown}' object has no attribute '{name}'{instead(name, METHODS)}"))
+
+
+def check_rounds(kind: type) -> None:
+    """Raise Python's TypeError where ``round`` takes nothing of a class."""
+    if not hasattr(kind, "__round__"):
+        module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+        raise TypeError(f"type {module}{kind.__name__} doesn't define __round__ method")
 
 
 def hide_members(kind: type) -> None:

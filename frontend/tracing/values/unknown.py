@@ -17,6 +17,7 @@ from ..subclasses import makes_masked, of_class
 from .drawn import refused_draw
 from .numbers import numbers_behind
 from .rewrites import rewrite_of, truth_hint
+from .shown import check_rounds, shown_class
 from .texts import AskedError
 
 
@@ -90,8 +91,7 @@ class Unknown(TracedArray):
                               "or convert with x.astype(np.float64)")
 
     def __round__(self, digits: int | None = None) -> Any:
-        if self.ndim:
-            raise TypeError("type numpy.ndarray doesn't define __round__ method")
+        check_rounds(shown_class(self))
         if digits is None:
             raise self._no_number("its rounded value", "use np.rint(x)")
         return np.round(self, digits)
