@@ -354,9 +354,11 @@ def _nested(kernel: Kernel, order: Sequence[str]) -> list[str]:
 
 
 def _map(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None) -> Evaluator:
-    # What is read in part comes last: what others have read in full serves it.
+    # What is read in part comes last: what others have read in full serves it. What is awaited
+    # comes first: of several checks the first counts, and it may guard an index.
     found: dict[int, Scalar] = {}
-    for operand in sorted(node.inputs, key=_is_partial):
+    inputs = node.inputs[::-1] if node.op.name == "awaiting" else node.inputs
+    for operand in sorted(inputs, key=_is_partial):
         found[id(operand)] = yield operand, index, guard
     operands = [found[id(operand)] for operand in node.inputs]
     check = node.op.check

@@ -388,6 +388,8 @@ def leaf_type(leaf: Any, name: str) -> tuple[str, TensorType]:
 
 def _instead_of(leaf: Any) -> str:
     """What to pass in place of an object that cannot be traced."""
+    if isinstance(leaf, set):
+        return "pass frozenset(items), which is static"
     if isinstance(leaf, Set):
         return f"pass NumPy arrays, numbers or nests of them: tuple(x) of a {type(leaf).__name__}"
     own = ("pass NumPy arrays, numbers or nests of them; register a class of your own with "

@@ -202,8 +202,9 @@ exec("z = xp.abs(xp.asarray([3 + 4j]))", here)
 print(here["z"].tolist())
 """
     path = Path(__file__).parents[1] / "array_api"
+    paths = os.pathsep.join([str(path), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True,
-                          env={**os.environ, "PYTHONPATH": str(path)})
+                          env={**os.environ, "PYTHONPATH": paths})
     assert done.stdout == "[4.0, 3.0] (Array(25.), dtype('float64')) 6 0\n[5.0]\n"
     run = runpy.run_path(str(path / "run.py"))
     assert set(run["exceptions"](False).split("\n")) < set(run["exceptions"](True).split("\n"))

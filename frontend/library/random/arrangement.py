@@ -40,7 +40,8 @@ def _is_plain(x: Any) -> bool:
 def _checked_bound(x: Any) -> Any:
     """A bound of integers. Raises ParameterError (W132) for numbers that no integer is, as those of
     NumPy's generators are refused."""
-    plain = np.asarray(x) if isinstance(x, (float, np.floating, np.ndarray, list, tuple)) else None
+    known = isinstance(x, (float, np.floating, list, tuple)) or _is_plain(x)
+    plain = np.asarray(x) if known else None
     if plain is not None and plain.dtype.kind == "f" and not (np.abs(plain) < 2.0**63).all():
         raise _refused(f"rng.integers: {x!r} is no bound of integers",
                        "give integers that 64 bits hold")

@@ -115,10 +115,10 @@ def argument_is_an_object() -> Any:
     return f(Model(), X), 2 * ONES
 
 
-@fixed("tuple(x)")
+@fixed("frozenset(items)")
 def argument_is_a_set() -> Any:
-    x = {"train"}
-    return weft.compile(lambda batch: batch["x"])({"x": X, "modes": tuple(x)}), ONES
+    items = {"train"}
+    return weft.compile(lambda batch: batch["x"])({"x": X, "modes": frozenset(items)}), ONES
 
 
 @fixed("convert it to a real number dtype")
