@@ -46,17 +46,39 @@ def trace_as_written(
         first, copy = problem, as_written(function)
         if copy is function and not is_ours(function):
             raise
-    except Exception:  # of the user's own, which may tell traced values, or comes after a print
+    except Exception as problem:  # of the user's own, which may tell traced values
         copy = as_written(function)
         if copy is function and not is_ours(function):
             raise
-        return _traced(copy, *args, **options)
+        return _raising(function, copy, problem, *args, **options)
     try:
         return _traced(copy, *args, **options)
     except Error as problem:
         if not problem.asked:
             problem.asked, problem.truth = first.asked, first.truth
         raise
+
+
+def _raising(
+    function: Callable[..., Any], copy: Callable[..., Any], first: Exception, *args: Any,
+    **options: Any
+) -> Traced:
+    """The trace of a rewritten copy of what ends in an exception as it stands. Where neither that
+    nor the function itself raises anything again, the exception was not about traced values: it is
+    the user's, and not to be lost."""
+    try:
+        traced = _traced(copy, *args, **options)
+    except Exception as again:
+        if (type(again), str(again)) == (type(first), str(first)):
+            raise first from None  # without the calls of ours on its way
+        raise
+    if not traced.failures:
+        try:
+            _as_it_stands(function, *args, **options)
+        except Exception:
+            return traced
+        raise first
+    return traced
 
 
 def _as_it_stands(function: Callable[..., Any], *args: Any, **options: Any) -> Traced:

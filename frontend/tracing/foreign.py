@@ -32,8 +32,9 @@ def refused(problem: BaseException) -> bool:
     if isinstance(problem, Error):
         return False  # which says itself what is wrong
     text = str(problem)
-    if isinstance(problem, (np.exceptions.AxisError, MissingError)):
-        return text.endswith(("array of dimension 0", "of a number")) and _draws(problem)
+    if isinstance(problem, MissingError) or (
+            isinstance(problem, np.exceptions.AxisError) and text.endswith("of dimension 0")):
+        return _draws(problem)
     named = _NAMED.search(text) is not None and _OF_PYTHON.search(text) is None
     return named and isinstance(problem, TypeError)
 

@@ -32,7 +32,7 @@ from .drawn import refused_draw
 from .methods import ArrayMethods
 from .python_numbers import attribute
 from .pythons import as_python
-from .shown import hide_members, is_shown, missing, shown_class, subscripts
+from .shown import MissingError, hide_members, is_shown, missing, shown_class, subscripts
 from .texts import WRITERS, asked
 from .unknown import Unknown
 
@@ -263,7 +263,7 @@ class Tracer(Unknown, ArrayMethods):
     def __len__(self) -> int:
         """The number of rows."""
         if self.ndim == 0:
-            raise TypeError("len() of a 0-d array")
+            raise MissingError("len() of a 0-d array")
         size = self.shape[0]
         if isinstance(size, SymbolicDim):
             raise size._no_number("len(x)", "use x.shape[0]")
