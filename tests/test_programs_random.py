@@ -6,6 +6,7 @@ of them, in the same way.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -75,9 +76,11 @@ def test_a_number_is_always_the_same_program() -> None:
     code = ("from fuzz.draw import program; from fuzz.script import script; import hashlib;"
             "text = ''.join(script(program(3, n), '') for n in range(20));"
             "print(hashlib.sha256(text.encode()).hexdigest())")
+    path = os.pathsep.join(sys.path)
     hashes = {subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
                              check=True, cwd=Path(__file__).parent,
-                             env={"PYTHONHASHSEED": seed}).stdout for seed in ("1", "2")}
+                             env={"PYTHONHASHSEED": seed, "PYTHONPATH": path}).stdout
+              for seed in ("1", "2")}
     assert len(hashes) == 1 and hashes != {""}
 
 

@@ -30,8 +30,8 @@ def computes_itself(kind: type) -> bool:
 def checked_class(x: Any, what: str) -> None:
     """Raises DTypeError (W112) for an array, which ``what`` says, that computes in its own way."""
     if type(x) is not np.ndarray and isinstance(x, np.ndarray) and computes_itself(type(x)):
-        raise error("W112", f"{what}: a {type(x).__name__} has arithmetic of its own",
-                    locs=user_loc(), hint=_fix(type(x)))
+        raise error("W112", f"{what}: a {type(x).__name__} has arithmetic of its own, which a "
+                            "compiled function has not", locs=user_loc(), hint=_fix(type(x)))
 
 
 def makes_masked(frame: FrameType | None) -> bool:
@@ -53,9 +53,8 @@ def of_class(kind: type) -> Error:
 
 def _fix(kind: type) -> str:
     if issubclass(kind, np.ma.MaskedArray):
-        return ("pass x.filled(0), in which masked elements are 0, or x.data and x.mask as two "
-                "arrays: the mask itself is lost")
+        return ("pass np.ma.filled(x, 0), whose masked elements are zeros, and its mask: "
+                "np.ma.getmaskarray(x)")
     if issubclass(kind, np.matrix):
-        return ("pass np.asarray(x), and write x @ y for x * y, which then multiplies element by "
-                "element")
+        return "pass np.asarray(x), whose * is element by element, and write @ for products"
     return f"pass np.asarray(x): what {kind.__name__} adds to plain arrays is lost"

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 import weft
 from weft.frontend.compile.pipeline import build
-from weft.ir.plans.control import SIZE
+from weft.runtime.entry.native import Control
 
 Array = NDArray[Any]
 Side = Literal["before", "after"]
@@ -89,7 +89,7 @@ def run_fenced(
     symbols = (ctypes.c_int64 * len(sizes))(*sizes)
     call = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3, ctypes.c_int64,
                             ctypes.c_void_p)(machine.addresses[name])
-    control = np.zeros(SIZE // 8, np.int64)  # nothing ends the run
+    control = Control(machine.host)
     arena_bytes = stages.entry.arena
     if arena_bytes is None:
         arena_bytes = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(
@@ -103,7 +103,7 @@ def run_fenced(
             block.put(array)
         pointers = (ctypes.c_void_p * (len(inputs) + len(outputs)))(
             *(block.address for block in (*inputs, *outputs)))
-        status = call(pointers, symbols, arena.address, 1, control.ctypes.data)
+        status = call(pointers, symbols, arena.address, 1, control.address)
         if status != 0:
             yield f"{side}: status {status}"
         for at, (block, want) in enumerate(zip(outputs, wanted, strict=True)):

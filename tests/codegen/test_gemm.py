@@ -11,6 +11,7 @@ import ctypes
 import itertools
 import math
 import mmap
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -527,7 +528,8 @@ def read_to_the_end() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="uses mprotect")
 def test_operands_are_not_read_past_their_end() -> None:
-    child = subprocess.run([sys.executable, __file__], capture_output=True, text=True, timeout=120)
+    child = subprocess.run([sys.executable, __file__], capture_output=True, text=True, timeout=120,
+                           env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
     assert child.returncode == 0, f"ended with {child.returncode}:\n{child.stderr}"
     assert "read to the end" in child.stdout
 

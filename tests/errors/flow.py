@@ -37,19 +37,6 @@ def an_assertion_that_fails_in_a_round() -> None:
     product(-X)
 
 
-@wrong("W125", AssertionError)
-def a_step_of_zero() -> None:
-    @weft.compile
-    def count(n: Any, step: Any) -> Any:
-        total = 0
-        for i in range(0, n, step):  # here
-            total += i
-        return total
-
-    count(10, 3)
-    count(10, 0)
-
-
 @wrong("W113", TypeError)
 def an_assertion_beside_no_element() -> None:
     @weft.compile

@@ -446,11 +446,6 @@ def conditions_joined_by_python() -> None:
 
 
 @wrong("W201", TypeError)
-def format_of_a_tracer() -> None:
-    weft.compile(lambda x: print(f"{x.sum():.3f}"))(X)  # here
-
-
-@wrong("W201", TypeError)
 def plain_array_of_a_tracer() -> None:
     weft.compile(lambda x: X[0].searchsorted(x))(X)  # here
 

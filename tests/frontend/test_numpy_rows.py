@@ -67,7 +67,13 @@ def test_gradients(sample: Sample) -> None:
     found = weft.compile(weft.grad(loss, argnums=tuple(floats)))(*arrays)
     for at, gradient in zip(floats, found, strict=True):
         wanted = differences(loss, arrays, at)
+        if sample.row.name.startswith("np.nan"):  # of what is left out of nothing it is 0
+            wanted = np.where(np.isnan(wanted), 0, wanted)
         np.testing.assert_allclose(gradient, wanted, rtol=1e-5, atol=1e-5)
+
+
+# Of traced arrays they give texts that are made when the program runs: ``tracing/late``.
+TEXTS = frozenset({"numpy.array2string", "numpy.array_repr", "numpy.array_str"})
 
 
 def dispatched() -> list[tuple[str, Any]]:
@@ -86,6 +92,8 @@ def dispatched() -> list[tuple[str, Any]]:
     x, str) else "")
 def test_every_function_has_a_row(name: str, function: Any) -> None:
     """One that traces, or one that says what to write instead."""
+    if name in TEXTS:
+        return
     row = ROWS.get(function)
     assert row is not None, name
     assert row.body is not None or row.instead, name

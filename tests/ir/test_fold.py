@@ -20,6 +20,7 @@ from weft.ir.ops.table import OPS
 from weft.ir.types import BOOL, F32, F64, U64, DType, TensorType
 from weft.passes.simplify.simplify import simplify
 
+FITTING = tuple(range(-40, 41))  # what may fail for others
 NUMBERS = (0.0, -0.0, 1.0, -1.0, 0.3, -0.7, 2.5, 7.25, 1e-3, -123.456, 88.1, 3e4, 1e-30, 1e30,
            np.inf, -np.inf, np.nan, 0.99999, 1.5e-45)
 SMALL = (0, 1, -1, 2, 3, 7, 31, -8, 100)
@@ -38,7 +39,8 @@ def operands(op: OpDef, dtype: DType, rng: np.random.Generator) -> list[Any]:
     found = []
     for letter in (op.letters or "t" * op.arity):
         kind = of_letter(letter, dtype).kind
-        numbers: Any = (False, True) if kind == "b" else NUMBERS if kind == "f" else SMALL
+        numbers: Any = (False, True) if kind == "b" else (
+            SMALL if kind != "f" else FITTING if op.name == "to_int" else NUMBERS)
         number = numbers[rng.integers(len(numbers))]
         found.append(abs(number) if kind == "u" else number)
     return found

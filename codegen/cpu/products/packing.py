@@ -91,8 +91,8 @@ class Packing(Vectors):
             yield first, count
             return
         stop = self.add(first, count)
-        numbers = integer(f, "sdiv", first, run), ceil_div(f, stop, run)
-        with f.loop(*map(str, numbers)) as number:
+        with f.loop(str(integer(f, "sdiv", first, run)),
+                    str(ceil_div(f, stop, run))) as number:
             begin = self.mul(number, run)
             if first == 0 and isinstance(count, int) and count % run == 0:
                 yield begin, run

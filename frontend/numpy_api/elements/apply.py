@@ -96,6 +96,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     for condition, function in zip(conditions, funclist, strict=True):
         value = function(a, *args, **kw) if callable(function) else function
         result = masked(condition, cast(to_tracer(value), a.dtype), result)
+    result.made = True  # an array, also one without dims
     return result
 
 

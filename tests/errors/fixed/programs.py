@@ -391,11 +391,6 @@ def conditions_joined_by_python() -> Any:
     return weft.compile(lambda x: np.where((x > 0) & (x < 1), x, 0))(X / 2), ONES / 2
 
 
-@fixed("compute with NumPy functions")
-def format_of_a_tracer() -> Any:
-    return weft.compile(lambda x: np.round(x.sum(), 3))(X), 12.0
-
-
 @fixed("a NumPy function that traces")
 def plain_array_of_a_tracer() -> Any:
     return weft.compile(lambda x: np.where(x > 0, x, 0))(X), ONES
