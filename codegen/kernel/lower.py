@@ -357,7 +357,7 @@ def _map(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None
     # What is read in part comes last: what others have read in full serves it. What is awaited
     # comes first: of several checks the first counts, and it may guard an index.
     found: dict[int, Scalar] = {}
-    inputs = node.inputs[::-1] if node.op.name == "awaiting" else node.inputs
+    inputs = node.inputs[::-1] if node.op.awaits else node.inputs
     for operand in sorted(inputs, key=_is_partial):
         found[id(operand)] = yield operand, index, guard
     operands = [found[id(operand)] for operand in node.inputs]

@@ -131,6 +131,7 @@ class OpDef:
     grad: Callable[..., Any] | None = None
     taken: Callable[..., Any] | None = None             # of what leaves elements out
     becomes: str = ""                                   # the op that it is for all but derivatives
+    awaits: bool = False                                # its last operand, which comes first
     refused: Mapping[int, str] = field(default_factory=dict)  # operands that have no gradient yet
     requires: Callable[..., Any] | None = None          # of sizes: see below
     differentiable: bool = True                         # False: piecewise constant or integer
@@ -285,6 +286,7 @@ def map_op(
     refused: Mapping[int, str] = MappingProxyType({}),
     taken: Callable[..., Any] | None = None,
     becomes: str = "",
+    awaits: bool = False,
 ) -> OpDef:
     """A row of the MAP family. Without ``grad`` the op counts as piecewise constant."""
     if isinstance(ref, np.ufunc):
@@ -305,4 +307,5 @@ def map_op(
     return OpDef(name, Kind.MAP, infer, arity, doc, attrs, ref=ref, body=body, check=check,
                  grad=grad, differentiable=grad is not None, numpy=numpy, letters=letters,
                  dtypes=tuple(dtypes), samples=samples, refused=refused, indexed=indexed,
-                 constant=constant, moves=moves, taken=taken, becomes=becomes)
+                 constant=constant, moves=moves, taken=taken, becomes=becomes,
+                 awaits=awaits)

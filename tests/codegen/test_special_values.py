@@ -54,8 +54,9 @@ CANCELLING = frozenset(("logaddexp", "logaddexp2"))
 REFUSED = frozenset(("power",))
 # Rows without operands of the user's, or that have tests of their own.
 ELSEWHERE = frozenset(("select", "masked", "cast", "narrow", "unwrapped", "full", "iota", "dim",
-                       "threefry", "shl", "shr", "ensure", "checked", "asserted", "awaiting", "bitcast", "ipow",
-                       "to_int", "gamma_density", "beta_density", "gammainc_by_shape",
+                       "threefry", "shl", "shr", "ensure", "checked", "asserted", "awaiting",
+                       "bitcast", "ipow", "to_int", "gamma_density", "beta_density",
+                       "gammainc_by_shape",
                        "betainc_by_first", "betainc_by_second", *SAMPLERS))
 
 

@@ -472,10 +472,11 @@ def test_memory_is_the_planned_one() -> None:
         lowered = weft.compile(weft.grad(lstm)).lower(LSTM["params"], f"f32[{rounds},3,2]")
         return lowered.compile().memory_analysis().peak_bytes, len(lowered.as_text("llvm"))
 
-    (small, short), (large, long) = figures(10), figures(10_000)
+    (small, _), (large, short) = figures(10), figures(10_000)
     kept = 4 * 3 * (8 * 4 + 16)  # bytes of a row: what is saved, and the gates' cotangents
     assert large - small <= 1.01 * (10_000 - 10) * kept
-    assert long <= 1.02 * short
+    # Loops of many rounds ask whether the run is over, which those of 10 do not.
+    assert figures(40_000)[1] <= 1.02 * short
 
 
 def test_what_rounds_save_follows_from_what_it_costs() -> None:

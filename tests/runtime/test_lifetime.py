@@ -266,7 +266,7 @@ print("end")
 
 
 FORK = """
-import os, threading, numpy as np, weft
+import os, threading, time, numpy as np, weft
 from llvmlite.binding import ffi
 
 def compiled(n):
@@ -275,23 +275,19 @@ def compiled(n):
     return f
 
 functions = [compiled(n) for n in range(40)]
-inside, end = threading.Event(), threading.Event()
-def enter():  # LLVM's lock is held from here on
-    if threading.current_thread() is thread:
-        inside.set()
-def leave(): pass
+lock, end = ffi.lib._lock._lock, threading.Event()
 def other():
     n = 100
     while not end.is_set():
         compiled(n)
         n += 1
 thread = threading.Thread(target=other)
-ffi.register_lock_callback(enter, leave)
 thread.start()
 codes = []
 for _ in range(5):
-    inside.clear()
-    inside.wait()  # for the other thread to be in LLVM
+    while lock.acquire(blocking=False):  # until the other thread is in LLVM
+        lock.release()
+        time.sleep(1e-4)
     child = os.fork()
     if child == 0:
         kept = functions[3]

@@ -369,6 +369,7 @@ ROWS: tuple[OpDef, ...] = (
            samples=tuple(Sample((shape,) * 2, {"message": "out of range"}, low=0, high=9)
                          for shape in _SHAPES)),
     map_op("awaiting", "xn -> x", lambda s, x, other: x, lambda x, other: np.asarray(x), moves=True,
+           awaits=True,
            doc="the first operand, once the second is computed, whose checks may fail",
            grad=lambda b, g, x, other, out: (g, None)),
     map_op("asserted", "i -> i", lambda s, x, *, message: x, _asserted_ref,
