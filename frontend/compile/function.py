@@ -303,29 +303,29 @@ class Function(Generic[P, R]):
             try:
                 return make(room, nothing is not None)
             except Error as problem:
-                if self._signature is not used:
-                    continue  # another thread has made arguments static
-                names = self._asked(problem, args, kwargs)
-                if problem.grows and not room and (problem.truth or not names):
-                    room = self._room
-                    continue
-                if problem.optional and nothing is None and not names:
-                    nothing = problem
-                    continue
-                if names:
-                    kind, where = "a number whose value is", next(iter(problem.locs), None)
-                    if names.issubset(self._signature.traced(args, kwargs, bool)):
-                        kind = "a bool that is"
-                    place = f" at {os.path.basename(where.file)}:{where.line}" if where else ""
-                    self._fix(names, f"it is {kind} asked for{place}")
-                    continue
-                whole = self._signature.traced(args, kwargs, int) if first is None else ()
-                if not whole:
-                    with self._lock:
+                with self._lock:  # of threads that ask at once one makes arguments static
+                    if self._signature is not used:
+                        continue  # another thread has made arguments static
+                    names = self._asked(problem, args, kwargs)
+                    if problem.grows and not room and (problem.truth or not names):
+                        room = self._room
+                        continue
+                    if problem.optional and nothing is None and not names:
+                        nothing = problem
+                        continue
+                    if names:
+                        kind, where = "a number whose value is", next(iter(problem.locs), None)
+                        if names.issubset(self._signature.traced(args, kwargs, bool)):
+                            kind = "a bool that is"
+                        place = f" at {os.path.basename(where.file)}:{where.line}" if where else ""
+                        self._fix(names, f"it is {kind} asked for{place}")
+                        continue
+                    whole = self._signature.traced(args, kwargs, int) if first is None else ()
+                    if not whole:
                         self.fixed, self._signature = saved
-                    raise (nothing or first or problem) from None
-                first = problem
-                self._fix(whole, "it is an integer without whose value there was no trace")
+                        raise (nothing or first or problem) from None
+                    first = problem
+                    self._fix(whole, "it is an integer without whose value there was no trace")
 
     def _asked(
         self, problem: Error, args: tuple[Any, ...], kwargs: Mapping[str, Any]

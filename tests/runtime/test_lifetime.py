@@ -292,7 +292,7 @@ for _ in range(5):
     if child == 0:
         kept = functions[3]
         functions.clear()
-        ok = (kept(np.ones(3)) == 3).all()
+        ok = (kept(np.ones(3)) == 3).all() and compiled(7)(np.ones(3))[0] == 7
         del kept
         os._exit(0 if ok else 1)
     codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
@@ -304,7 +304,8 @@ print(codes, compiled(5)(np.ones(3))[0])
 
 
 def test_a_forked_child_drops_functions_while_the_parent_compiles() -> None:
-    """LLVM's locks may be held by a thread that the child does not have: a fork waits for it."""
+    """LLVM's locks may be held by a thread that the child does not have: a fork waits for it, and
+    the child can compile, too."""
     done = python(FORK, timeout=60)
     assert (done.returncode, done.stdout) == (0, "[0, 0, 0, 0, 0] 5.0\n"), done.stderr
 
