@@ -19,7 +19,7 @@ happens to ``while x > 0: x = x + 0.0`` at Ctrl-C:
     row 2                         returns ABORTED; the entry drops the results, the error stands
 
 Checks that fail do not end a kernel, as all that it does is safe; of those that fail in one launch
-the first in the program counts, whichever thread came first: ``status`` keeps the largest
+the first in the kernel counts, whichever thread came first: ``status`` keeps the largest
 ``noted``, and an end is larger than all of them where numbers have no sign.
 """
 
