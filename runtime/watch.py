@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any, ParamSpec, TypeVar
 
 from ..ir.diagnose import error
-from .looks import looking
+from .looks import watched
 from .profile.recording import Recorder
 from .state import NotInTimeError, Writer
 
@@ -78,11 +78,8 @@ class Watch:
         """The program, watched."""
         def call(*args: Any) -> Any:
             self.reached("waiting")
-            if self.seconds is None:
-                results = program(*args)
-            else:
-                with looking(self.look):
-                    results = program(*args)
+            unlimited = self.seconds is None
+            results = program(*args) if unlimited else watched(self.look, program, *args)
             self.reached("running")
             return results
 

@@ -24,7 +24,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from ..device.mirrors import Mirrors
-from ..looks import looking
+from ..looks import watched
 from ..profile.recording import Recorder
 from ..state import Array
 from ..watch import out_of_time
@@ -169,17 +169,7 @@ class Run:
 
     def _driven(self, frame: Frame, start: Callable[[Frame], None]) -> list[Array]:
         try:
-            with looking(self.look):
-                if not self.over:
-                    start(frame)
-                while not self.over:
-                    task = self._take()
-                    if task is None:
-                        self._wait()
-                    else:
-                        self._execute(*task)
-                    if self.deadline is not None and time.monotonic() >= self.deadline:
-                        self._be_late()
+            watched(self.look, self._until_over, frame, start)
         except BaseException as problem:
             self.fail(problem)
             while not self.over:  # another thread has failed first, and gives back
@@ -188,6 +178,18 @@ class Run:
         if self.failed is not None:
             raise self.failed
         return frame.results()
+
+    def _until_over(self, frame: Frame, start: Callable[[Frame], None]) -> None:
+        if not self.over:
+            start(frame)
+        while not self.over:
+            task = self._take()
+            if task is None:
+                self._wait()
+            else:
+                self._execute(*task)
+            if self.deadline is not None and time.monotonic() >= self.deadline:
+                self._be_late()
 
     def _be_late(self) -> None:
         """Raise what a step raises that is not done in time, unless it has failed before."""
@@ -198,9 +200,11 @@ class Run:
 
     def help(self) -> None:
         """Run what is ready, as a helper."""
-        with looking(self.look):
-            while (task := self._take()) is not None:
-                self._execute(*task)
+        watched(self.look, self._until_none)
+
+    def _until_none(self) -> None:
+        while (task := self._take()) is not None:
+            self._execute(*task)
 
     def _end(self, _: Sequence[Array]) -> None:
         with self.lock:

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 import signals
+from interrupts import Interrupt
 
 import weft
 from weft.codegen.cpu.text import POLLED, FunctionText
 from weft.ir.diagnose import DeadlineError, OutOfRangeError
+from weft.runtime import looks
 
 # Each would take minutes or for ever; a signal comes when it has run for a while.
 PROGRAMS = """
@@ -393,11 +395,24 @@ def test_loops_ask_where_they_may_take_long() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_watched_steps_are_forgotten_by_a_forked_child() -> None:
-    from weft.runtime import looks
-
-    with looks.looking(lambda: None):
+    def forked() -> None:
         child = os.fork()
         if child == 0:
             os._exit(looks.WATCHED.value)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
-    assert looks.WATCHED.value == 0
+
+    before = looks.WATCHED.value
+    looks.watched(lambda: None, forked)
+    assert looks.WATCHED.value == before
+
+
+def test_an_interrupt_leaves_nobody_who_looks() -> None:
+    """Else all later steps of the thread would end with what this one has failed with."""
+    looked: list[int] = []
+    at = 0
+    while Interrupt(at).during(lambda: looks.watched(lambda: looked.append(1), looks.look)):
+        looked.clear()
+        looks.look()
+        assert not looked, f"place {at}"
+        at += 1
+    assert at > 5 and looked == [1]
