@@ -16,8 +16,8 @@ from ...ir.indices.dims import differ
 from ...ir.types import keeps_kind
 from ..tracing.arrays import views
 from ..tracing.arrays.grid import Grid
+from ..tracing.arrays.recorded import original
 from ..tracing.arrays.selection import Selection
-from ..tracing.arrays.standins import original
 from ..tracing.arrays.variable import broadcasts, takes
 from ..tracing.context.active import current
 from ..tracing.context.recorder import TraceContext

@@ -13,17 +13,19 @@ import numpy as np
 
 from .. import tree
 from ..tracing.arrays.buffer import own
+from ..tracing.arrays.recorded import recorded
 from ..tracing.late import LateText
 from ..tracing.values.tracer import Tracer
-from .calls import lists
+from .calls import items, lists, protocols
 from .calls.builtins import BUILTINS, converting, of_lists
 from .calls.foreign import is_foreign, looking
 from .calls.functions import called_as, converted, is_function
 from .calls.heaps import heapify, heappop, heappush, least
-from .calls.items import item, item_of_row, places
+from .calls.items import item_of_row
+from .calls.protocols import attribute, binary, in_place, single
 from .calls.texts import formatted, joined, meaning, percent
+from .regions import comparisons
 from .regions.branches import choose, if_
-from .regions.comparisons import compared
 from .regions.expressions import both, chained, either, negated
 from .regions.filtered import Filtered, filtered
 from .regions.growing import Own, extended, growing, let_go, popleft, queue
@@ -33,13 +35,55 @@ from .regions.state import UNBOUND, context_of, is_traced, truth, values
 from .regions.telling import told
 from .source.matching import has_keys, is_one, is_row, middle, part, without
 
-__all__ = ["UNBOUND", "Filtered", "Own", "both", "called", "caught", "chained", "check", "choose",
-           "compared", "either", "extended", "filtered", "for_", "formatted", "given", "growing",
-           "has_keys", "heapify", "heappop", "heappush", "if_", "is_one", "is_row", "item",
-           "item_of_row",
-           "joined", "least", "let_go", "middle", "negated", "part", "percent", "places",
-           "popleft", "queue", "raised", "result", "sliced", "truth", "values", "while_",
-           "without"]
+__all__ = [
+    "UNBOUND",
+    "Filtered",
+    "Own",
+    "attribute",
+    "binary",
+    "both",
+    "called",
+    "caught",
+    "chained",
+    "check",
+    "choose",
+    "compared",
+    "either",
+    "extended",
+    "filtered",
+    "for_",
+    "formatted",
+    "given",
+    "growing",
+    "has_keys",
+    "heapify",
+    "heappop",
+    "heappush",
+    "if_",
+    "in_place",
+    "is_one",
+    "is_row",
+    "item",
+    "item_of_row",
+    "joined",
+    "least",
+    "let_go",
+    "middle",
+    "negated",
+    "part",
+    "percent",
+    "places",
+    "popleft",
+    "queue",
+    "raised",
+    "result",
+    "single",
+    "sliced",
+    "truth",
+    "values",
+    "while_",
+    "without",
+]
 
 
 def called(function: Any) -> Any:
@@ -47,15 +91,15 @@ def called(function: Any) -> Any:
     on traced values."""
     if isinstance(getattr(function, "__self__", function), np.ufunc):
         return of_lists(function)
-    if (made := meaning(function)) is not None:
+    if (made := meaning(function) or recorded(function)) is not None:
         return made
-    error = isinstance(function, type) and issubclass(function, BaseException)
-    if isinstance(function, (BuiltinFunctionType, type)) and not error:
-        scalar = isinstance(function, type) and issubclass(function, np.generic)
-        if scalar:
-            return converting(function)
+    if isinstance(function, type) and issubclass(function, np.generic):
+        return converting(function)
+    if isinstance(function, (BuiltinFunctionType, type)):
         found = BUILTINS.get(function) or lists.method(function) or _making(function)
     else:
+        found = function
+    if found is function:
         found = called_as(function, sys.modules[__name__])
     return looking(function) if found is function and is_foreign(function) else found
 
@@ -74,8 +118,25 @@ def given(x: Any) -> Any:
     if isinstance(x, LateText):
         x.given()
     if x is print or isinstance(x, BuiltinFunctionType):
-        return meaning(x) or BUILTINS.get(x, x)
+        return meaning(x) or recorded(x) or BUILTINS.get(x, x)
+    if (made := recorded(x)) is not None:
+        return made
     return converted(x, sys.modules[__name__]) if is_function(x) else x
+
+
+def item(value: Any, index: Any) -> Any:
+    """``value[index]``."""
+    return protocols.item(value, index, items.item)
+
+
+def places(x: Any) -> Any:
+    """What is written to in the place of ``x``."""
+    return protocols.places(x, items.places)
+
+
+def compared(sign: str, left: Any, right: Any) -> Any:
+    """``left < right`` and its kin, but for ``is`` and ``in``."""
+    return protocols.ordered(sign, left, right, comparisons.compared)
 
 
 sliced = slice

@@ -1,10 +1,9 @@
-"""Tracing a function, and its rewritten copy where Python asks for the truth of a traced value, or
-where loops in loops would be traced round by round."""
+"""Tracing a function as its rewritten copy."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial, update_wrapper
 from typing import Any
@@ -15,99 +14,15 @@ from ..tracing.guards.weakmethod import WeakMethod
 from ..tracing.source import definition, is_internal
 from ..tracing.trace import Traced, trace_function
 from . import operators
-from .calls.functions import is_ours
 from .patience import LongError, grown
 from .regions.counting import counted
 from .regions.state import LOST
-from .source.identity import asks_identity
 
 
-def trace_as_written(
-    function: Callable[..., Any], *args: Any, flags: Collection[str] = (), **options: Any
-) -> Traced:
-    """``trace_function``; a function whose ``if``, ``while`` or ``for`` depends on traced values is
-    traced again as its rewritten copy; one that asks for the identity of truths and classes, at
-    once, and one that stores what is traced into a copy of a plain array. Raises TracerError (W201)
-    for what cannot be rewritten, and where a truth is asked for that the arguments ``flags`` alone
-    decide."""
-    if asks_identity(function) and (copy := as_written(function)) is not function:
-        try:
-            return _traced(copy, *args, **options)
-        except Error as problem:
-            if not problem.asked and flags:  # the program may be another one for each of them
-                problem.asked, problem.truth = frozenset(flags), True
-            raise
-    try:
-        return _as_it_stands(function, *args, **options)
-    except Error as problem:
-        if (problem.code != "W201" and not problem.rewrites) or (
-                problem.truth and problem.asked and problem.asked.issubset(flags)):
-            raise
-        first, copy = problem, as_written(function)
-        if copy is function and not is_ours(function):
-            raise
-    except Exception as problem:  # of the user's own, which may tell traced values
-        copy = as_written(function)
-        if copy is function and not is_ours(function):
-            raise
-        return _raising(function, copy, problem, *args, **options)
-    try:
-        return _traced(copy, *args, **options)
-    except Error as problem:
-        if not problem.asked:
-            problem.asked, problem.truth = first.asked, first.truth
-        raise
-
-
-def _raising(
-    function: Callable[..., Any], copy: Callable[..., Any], first: Exception, *args: Any,
-    **options: Any
-) -> Traced:
-    """The trace of a rewritten copy of what ends in an exception as it stands. Where neither that
-    nor the function itself raises anything again, the exception was not about traced values: it is
-    the user's, and not to be lost."""
-    try:
-        traced = _traced(copy, *args, **options)
-    except Exception as again:
-        if (type(again), str(again)) == (type(first), str(first)):
-            raise first from None  # without the calls of ours on its way
-        raise
-    if not traced.failures:
-        try:
-            _as_it_stands(function, *args, **options)
-        except Exception:
-            return traced
-        raise first
-    return traced
-
-
-def _as_it_stands(function: Callable[..., Any], *args: Any, **options: Any) -> Traced:
-    try:
-        return trace_function(function, *args, grown=grown, **options)
-    except LongError:
-        return _in_loops(function, *args, **options)
-    except RecursionError:
-        raise _endless(function) from None
-
-
-def _endless(function: Callable[..., Any]) -> Error:
-    return error("W201", "the function calls itself without an end while it is traced: the number "
-                         "that ends it is not known then", locs=definition(function),
-                 hint="pass the number as a static argument, or write a loop")
-
-
-def _in_loops(function: Callable[..., Any], *args: Any, **options: Any) -> Traced:
-    """The trace of a function with loops that are the program's; where they cannot be, as it is
-    written."""
+def trace_as_written(function: Callable[..., Any], *args: Any, **options: Any) -> Traced:
+    """``trace_function`` of the rewritten copy of a function; of the function itself where its
+    source is not at hand. Raises TracerError (W201) for what cannot be rewritten."""
     copy = as_written(function)
-    if copy is not function or is_ours(function):
-        with suppress(Exception):  # which the function itself raises again, if it is its own
-            return _counted(copy, True, *args, **options)
-    return trace_function(function, *args, **options)
-
-
-def _traced(copy: Callable[..., Any], *args: Any, **options: Any) -> Traced:
-    """The trace of a rewritten copy."""
     try:
         try:
             return _counted(copy, False, *args, grown=grown, **options)
@@ -117,6 +32,12 @@ def _traced(copy: Callable[..., Any], *args: Any, **options: Any) -> Traced:
         return _counted(copy, False, *args, **options)
     except RecursionError:
         raise _endless(copy) from None
+
+
+def _endless(function: Callable[..., Any]) -> Error:
+    return error("W201", "the function calls itself without an end while it is traced: the number "
+                         "that ends it is not known then", locs=definition(function),
+                 hint="pass the number as a static argument, or write a loop")
 
 
 def _counted(

@@ -27,7 +27,6 @@ from ...passes.clone import Clone
 from ..numpy_api.dispatch import NumpyApi
 from ..rewriting.retrace import as_written, lost_names
 from ..stays import Stays
-from ..tracing.arrays.standins import standing_in
 from ..tracing.arrays.variable import Variable
 from ..tracing.boundary import boundary
 from ..tracing.context.active import active
@@ -198,7 +197,7 @@ class Graph(Stays, TraceContext):
         Functions that the body calls may use Python's control flow on traced values where they are
         compiled (``@weft.compile``) or given to a transform or a loop; the body itself may not.
         """
-        with self.activate() as trace, standing_in(), lost_names():
+        with self.activate() as trace, lost_names():
             yield trace
 
     def placeholder(self, dtype: Any, shape: Any = None, name: str | None = None) -> Tracer:

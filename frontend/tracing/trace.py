@@ -11,7 +11,7 @@ Closed-over arrays come after the leaves among the graph's parameters, as ``capt
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
@@ -35,7 +35,6 @@ from .arrays.found import found
 from .arrays.grid import Grid
 from .arrays.maybe import is_maybe
 from .arrays.selection import Found, Selection
-from .arrays.standins import standing_in
 from .arrays.variable import Variable
 from .context.active import current
 from .context.captures import Capture
@@ -149,6 +148,7 @@ def trace_function(
     host: Warned | None = None,
     rewritten: Rewritten | None = None,
     grown: Callable[[TraceContext], int] | None = None,
+    flags: Collection[str] = (),
 ) -> Traced:
     """Trace ``function(*args, **kwargs)``; see the module docstring.
 
@@ -156,7 +156,8 @@ def trace_function(
     while tracing. Warns (TracingWarning) of that, and of values that are held beyond the trace.
     With ``host``, what it has warned of, NumPy runs what cannot be traced. ``rewritten`` makes
     something of the functions that transforms and loops are given. ``grown`` is asked about the
-    graph while it grows: it gives the number of nodes from which on it is asked again.
+    graph while it grows: it gives the number of nodes from which on it is asked again. ``flags``
+    are arguments that rather become static than that the program branches on them.
     """
     signature = signature or Signature(function)
     leaves, in_tree = signature.flatten(args, kwargs or {})
@@ -173,10 +174,12 @@ def trace_function(
         param = None if kind == "variable" else ctx.graph.add_param(type_, _word(label))
         entries.append(Leaf(label, kind, type_, param))
         inputs.append(leaf if param is None else _argument(ctx, param, kind, leaf))
+    ctx.flags = frozenset(each.param.name.removesuffix(":0") for each in entries
+                          if each.param is not None and each.name in flags)
     draws = Draws(function) if lasting else None
     warn_unheard(ctx.heard, definition(function))
     try:
-        with ctx.activate(), standing_in():
+        with ctx.activate():
             out_tree, out_kinds = _record(ctx, function, in_tree, inputs, signature)
         ctx.finish()
     except (TypeError, ValueError, AttributeError) as problem:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.frontend.tracing.arrays.standins import LISTED
+from weft.frontend.tracing.arrays.recorded import LISTED
 
 X = np.array([[3.0, 1.0], [2.0, 5.0]])
 CASES: dict[str, Callable[[Any, Any, Any], Any]] = {

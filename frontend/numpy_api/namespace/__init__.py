@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ...tracing.arrays.standins import CONSTRUCTORS
+from ...tracing.arrays.recorded import CONSTRUCTORS
 from ...tracing.values.methods import give_namespace
 from . import fft as fft
 from . import linalg as linalg

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...tracing.arrays.standins import recording
+from ...tracing.arrays.recorded import recording
 
 globals().update({name: getattr(np.fft, name) for name in np.fft.__all__})
 __all__ = sorted(np.fft.__all__)

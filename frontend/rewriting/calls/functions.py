@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...tracing.arrays.recorded import Vectorized
 from ...tracing.source import is_internal_name
 from ..regions.unseen import is_set
 from ..source.definition import rewrite
@@ -34,12 +35,10 @@ def converted(function: Any, runtime: ModuleType) -> Any:
     if isinstance(function, MethodType):
         inner = converted(function.__func__, runtime)
         return function if inner is function.__func__ else MethodType(inner, function.__self__)
-    if _is_compiled(function):
-        return converted(function.py_func, runtime)
     if isinstance(function, np.vectorize):
         plain: Any = function.pyfunc
         inner = BUILTINS.get(plain) or converted(plain, runtime)
-        return function if inner is function.pyfunc else np.vectorize(
+        return function if type(function) is Vectorized else Vectorized(
             inner, function.otypes, excluded=function.excluded, signature=function.signature)
     if type(function) is functools.partial:
         inner = called_as(function.func, runtime)
@@ -54,8 +53,8 @@ def called_as(function: Any, runtime: ModuleType) -> Any:
     """``converted`` of what is to be called, which may be an object of a user's class."""
     if is_function(function):
         return converted(function, runtime)
-    if isinstance(function, type) and issubclass(function, BaseException):
-        return _exception(function, runtime)
+    if isinstance(function, type):
+        return _class(function, runtime)
     method = getattr_static(type(function), "__call__", None)
     if not isinstance(method, FunctionType):
         return function
@@ -64,16 +63,19 @@ def called_as(function: Any, runtime: ModuleType) -> Any:
     return function if copy is bound else copy
 
 
-def _exception(kind: type[BaseException], runtime: ModuleType) -> Any:
-    """A class of exceptions, whose ``__init__`` may write what is traced into its message."""
-    plain: Any = kind.__init__
-    copy = converted(plain, runtime) if isinstance(plain, FunctionType) else plain
+def _class(kind: type, runtime: ModuleType) -> Any:
+    """A class of the user's, whose ``__init__`` is entered as its other methods are."""
+    plain = getattr_static(kind, "__init__", None)
+    if not isinstance(plain, FunctionType) or type(kind).__call__ is not type.__call__:
+        return kind
+    copy = converted(plain, runtime)
     if copy is plain:
         return kind
 
-    def make(*args: Any, **options: Any) -> BaseException:
-        made = kind.__new__(kind, *args, **options)
-        copy(made, *args, **options)
+    def make(*args: Any, **options: Any) -> Any:
+        made: Any = kind.__new__(kind, *args, **options)
+        if isinstance(made, kind):
+            copy(made, *args, **options)
         return made
 
     return make

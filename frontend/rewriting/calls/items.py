@@ -26,6 +26,7 @@ from ..regions.branches import choose
 from ..regions.chosen_lists import watch_one
 from ..regions.state import context_of, is_array, leaves
 
+_JOINING = type(np.r_).__base__  # the class of np.r_ and np.c_
 MANY = 64  # items, of which each is chosen anew
 
 
@@ -34,6 +35,9 @@ def item(value: Any, index: Any) -> Any:
     a list of Python's integers, or of floats, are such numbers, as they are without tracing. Raises
     TracerError (W201) for a dict."""
     parts = index if isinstance(index, tuple) else (index,)
+    if isinstance(value, _JOINING) and contains_tracer(index):
+        ctx = next(part.ctx for part in tree.leaves(index) if isinstance(part, Tracer))
+        return ctx.apply(ctx.api.special, ("r_.__getitem__", (value, index), {}), stem="r_")
     bounds = [end for part in parts if isinstance(part, slice) for end in (part.start, part.stop)]
     traced = next((part for part in (*parts, *bounds) if isinstance(part, Tracer)), None)
     if isinstance(value, dict) and contains_tracer(index):

@@ -28,6 +28,7 @@ from ...tracing.context.active import context_for, current
 from ...tracing.context.recorder import TraceContext
 from ...tracing.operand import is_number as is_python
 from ...tracing.source import user_loc
+from ...tracing.values.numbers import numbers_behind
 from ...tracing.values.rewrites import rewrite_of
 from ...tracing.values.tracer import Tracer
 from .ranges import Range
@@ -340,6 +341,9 @@ def truth(x: Any) -> Any:
                             if "np.where" in choice else
                             "; masks are joined by & and |: (x > 0) & (x < 1)"))
         x = x.reshape(())
+    if x.ctx.root.flags and (behind := numbers_behind(x.ctx, x.value)) and (
+            behind.issubset(x.ctx.root.flags)):
+        bool(x)  # raises: each of the two has a program of its own
     return x if x.type.dtype == BOOL else x != 0
 
 

@@ -22,8 +22,8 @@ _COPY = "_weft_copy"
 
 def rewrite(function: FunctionType, runtime: Any) -> FunctionType | None:
     """A copy of a function whose control flow asks ``runtime``; None if its source is not at
-    hand, or if it is a generator or a coroutine."""
-    code = _code(function.__code__)
+    hand, or if it is a coroutine."""
+    code = _code(function.__code__, function.__code__.co_filename)
     if code is None:
         return None
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
@@ -38,8 +38,8 @@ def rewrite(function: FunctionType, runtime: Any) -> FunctionType | None:
 
 
 @functools.lru_cache(1024)
-def _code(code: CodeType) -> CodeType | None:
-    """The code of the rewritten copy."""
+def _code(code: CodeType, file: str) -> CodeType | None:
+    """The code of the rewritten copy. Code is equal to that of the same text in another file."""
     node = definition_of(code)
     if node is None:
         return None
@@ -54,18 +54,53 @@ def _code(code: CodeType) -> CodeType | None:
         if isinstance(each, ast.arg):
             each.annotation = None
     node.returns = None
+    if owner := _class_of(code.co_qualname).lstrip("_"):
+        _Private(owner).visit(node)
     made = rewritten(node)
     names = [*code.co_freevars, RUNTIME]
     factory = ast.FunctionDef(_FACTORY, ast.arguments(
         [], [ast.arg(each) for each in names], None, [], [], None, []),
         [made, ast.Return(ast.Name(_COPY, ast.Load()))], [])
     module = ast.fix_missing_locations(ast.Module([ast.copy_location(factory, made)], []))
-    whole = compile(module, code.co_filename, "exec", dont_inherit=True,
+    whole = compile(module, file, "exec", dont_inherit=True,
                     flags=code.co_flags & 0x1000000)  # from __future__ import annotations
     outer = next(each for each in _codes(whole) if each.co_name == _FACTORY)
     found = next(each for each in outer.co_consts
                  if isinstance(each, CodeType) and each.co_name == _COPY)
     return _named(found, code)
+
+
+def _class_of(qualname: str) -> str:
+    """The innermost class in whose body a function is written; empty if there is none."""
+    *outer, _ = qualname.split(".")
+    while outer:
+        if outer[-1] != "<locals>":
+            return outer[-1]
+        outer = outer[:-2]
+    return ""
+
+
+class _Private(ast.NodeTransformer):
+    """Names such as ``__x`` in the body of a class, which are names of its own: ``_Model__x``."""
+
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
+        return node
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        for field in ("id", "attr", "arg", "name", "asname"):
+            name = getattr(node, field, None)
+            if isinstance(name, str):
+                setattr(node, field, self._own(name))
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
+            node.names = list(map(self._own, node.names))
+        return super().generic_visit(node)
+
+    def _own(self, name: str) -> str:
+        private = name.startswith("__") and not name.endswith("__") and "." not in name
+        return f"_{self.owner}{name}" if private else name
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

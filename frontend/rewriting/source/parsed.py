@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import linecache
 from types import CodeType
+
+_COROUTINES = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 def definition_of(code: CodeType) -> ast.FunctionDef | ast.Lambda | None:
     """The definition of which ``code`` was compiled, newly parsed; None if it is not found, or
-    if it is a generator or a coroutine."""
-    if code.co_flags & 0x2A0:  # generators and coroutines
+    if it is a coroutine."""
+    if code.co_flags & _COROUTINES:
         return None
     text = "".join(linecache.getlines(code.co_filename))
     if not text:

@@ -26,25 +26,31 @@ from .effects import of_loop
 from .exits import Exits
 from .heaps import as_heaps
 from .matching import Matches
-from .names import RUNTIME, bound, changed, here
+from .names import RUNTIME, bound, changed, here, path_of
 from .own_lists import OwnLists, own_lists, returned, to_grow
 from .queues import as_lists
 
 _COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
              ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not"}
+_SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
+          ast.Pow: "**", ast.MatMult: "@", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
+          ast.LShift: "<<", ast.RShift: ">>", ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}
 _ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 
 
 def rewritten(node: ast.FunctionDef) -> ast.FunctionDef:
     """The function, changed in place; see the module docstring. Lines and columns stay."""
-    as_lists(node)
-    as_heaps(node)
-    own = own_lists(node)
-    _Around("growing", to_grow(node, own)).visit(node)
-    _Extending(own).visit(node)
-    _let_go(node, own)
-    Matches().of_function(node)
-    Exits().of_function(node)
+    generates = _generates(node)
+    if not generates:
+        as_lists(node)
+        as_heaps(node)
+    own = OwnLists() if generates else own_lists(node)
+    if not generates:
+        _Around("growing", to_grow(node, own)).visit(node)
+        _Extending(own).visit(node)
+        _let_go(node, own)
+        Matches().of_function(node)
+        Exits().of_function(node)
     scope = _Scope(node, own)
     node.body = scope.block(node.body)
     node.decorator_list = []
@@ -93,8 +99,7 @@ class _Scope(ast.NodeTransformer):
         node.decorator_list = [self.visit(each) for each in node.decorator_list]
         decorators = node.decorator_list
         node.args = self.visit(node.args)
-        if not _generates(node):
-            rewritten(node)
+        rewritten(node)
         node.decorator_list = decorators
         return node
 
@@ -103,6 +108,12 @@ class _Scope(ast.NodeTransformer):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         return node
+
+    def visit(self, node: ast.AST) -> Any:
+        """Statements with a ``yield`` inside stay statements of the generator itself."""
+        if isinstance(node, (ast.If, ast.While, ast.For, ast.Try)) and _generates(node):
+            return self.generic_visit(node)
+        return super().visit(node)
 
     def visit_If(self, node: ast.If) -> list[ast.stmt]:
         paths = self._state((*node.body, *node.orelse))
@@ -141,6 +152,16 @@ class _Scope(ast.NodeTransformer):
         return ast.Constant(None) if roots is None else ast.copy_location(_thunk(ast.Tuple(
             [ast.copy_location(ast.Name(root, ast.Load()), node) for root in roots],
             ast.Load())), node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        target = copy.deepcopy(node.target)
+        path = path_of(target)
+        self.generic_visit(node)
+        if path is None:
+            return node
+        made = _weft("in_place", [ast.Constant(_SIGNS[type(node.op)]),
+                                  _path(path, ast.Load()), node.value], node)
+        return ast.copy_location(ast.Assign([target], made), node)
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         _as_truths(node.test)
@@ -189,7 +210,11 @@ class _Scope(ast.NodeTransformer):
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         self.generic_visit(node)
-        return _weft("negated", [node.operand], node) if isinstance(node.op, ast.Not) else node
+        if isinstance(node.op, ast.Not):
+            return _weft("negated", [node.operand], node)
+        if isinstance(node.operand, ast.Constant):
+            return node
+        return _weft("single", [ast.Constant(_SIGNS[type(node.op)]), node.operand], node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         if len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot)) and not (
@@ -213,7 +238,15 @@ class _Scope(ast.NodeTransformer):
                      for side in (node.left,))
         if isinstance(node.op, ast.Mod) and not number:
             return _weft("percent", [node.left, node.right], node)
-        return node
+        sign = ast.Constant(_SIGNS[type(node.op)])
+        return _weft("binary", [sign, node.left, node.right], node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        self.generic_visit(node)
+        if not isinstance(node.ctx, ast.Load) or (
+                isinstance(node.value, ast.Name) and node.value.id == RUNTIME):
+            return node
+        return _weft("attribute", [node.value, ast.Constant(node.attr)], node)
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
         self.generic_visit(node)
@@ -225,7 +258,12 @@ class _Scope(ast.NodeTransformer):
         return _weft("formatted", [node.value, ast.Constant(node.conversion), *spec], node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        self.generic_visit(node)
+        if isinstance(node.func, ast.Attribute):  # a method
+            node.func.value = self.visit(node.func.value)
+            node.args = [self.visit(each) for each in node.args]
+            node.keywords = [self.visit(each) for each in node.keywords]
+        else:
+            self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:
             node.args = [ast.Name("__class__", ast.Load()),
                          ast.Name(self.parameters[0], ast.Load())]
@@ -280,6 +318,7 @@ class _Scope(ast.NodeTransformer):
         return _weft(name, [self.visit(first.iter), *parts, sure], node)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        node.args = self.visit(node.args)
         node.body = self.visit(node.body)
         return node
 
@@ -497,8 +536,14 @@ def _sliced(node: ast.expr) -> ast.expr:
         node.lower, node.upper, node.step)], node)
 
 
+def _calls_ours(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and (
+        node.func.attr == name and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == RUNTIME)
+
+
 def _given(node: ast.expr) -> ast.expr:
-    named = isinstance(node, (ast.Name, ast.Attribute))
+    named = isinstance(node, ast.Name) or _calls_ours(node, "attribute")
     return _weft("given", [node], node) if named else node
 
 

@@ -89,6 +89,8 @@ class TraceContext(Effects):
         # Asked as soon as the graph has so many nodes; it gives the next number.
         self.grown: Callable[[TraceContext], int] | None = None
         self.patience = sys.maxsize
+        # Parameters that are bools, each of which has a program of its own where Python branches.
+        self.flags: frozenset[str] = frozenset()
         self._busy = False
 
     # -- activation -----------------------------------------------------------------------------

@@ -1,33 +1,22 @@
-"""Stand-ins for the functions of NumPy that make arrays: NumPy does not dispatch these.
+"""Functions of NumPy and SciPy that NumPy does not dispatch, as what a trace records of them.
 
-While a function is traced, ``np.zeros``, ``np.array`` and so on are replaced in the module numpy.
-Called by the traced code they give a ``Buffer``, which becomes traced when a traced value is
-written into it; of traced values (``np.array([[c, -s], [s, c]])``, ``np.asarray(x)``) they give
-what the rows of these functions say. All others, in other threads too, get what NumPy gives. After
-the last trace NumPy is as it was.
-
-WEFT_STANDINS=0 turns this off; ``np.zeros(n, like=x)`` and ``weft.numpy`` do without it.
+Rewritten code asks for what it calls by identity (``recorded``): ``np.zeros``, ``np.array`` and so
+on give a ``Buffer``, which becomes traced when a traced value is written into it; of traced values
+(``np.array([[c, -s], [s, c]])``, ``np.asarray(x)``, ``np.min([a, b])``) they give what the rows of
+these functions say. NumPy's own functions stay what they are.
 """
 
 from __future__ import annotations
 
-import builtins
 import functools
-import os
 import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from types import FrameType, MappingProxyType, ModuleType
+from collections.abc import Callable, Mapping
+from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from ....ir.forks import held
 from ..context.scope import RECORDING
-from ..source import is_internal_name
-from ..telling import tell_print
-from . import swapped
 from .buffer import is_traced, own
 
 NAMES = ("zeros", "ones", "empty", "full", "zeros_like", "ones_like", "empty_like", "full_like",
@@ -62,6 +51,7 @@ _LINEAR = ("norm", "det", "slogdet", "inv", "pinv", "solve", "lstsq", "cholesky"
     "svdvals", "eig", "eigh", "eigvals", "eigvalsh", "matrix_power", "matrix_rank", "cond")
 _FOURIER = ("fft", "ifft", "rfft", "irfft", "fft2", "ifft2", "fftn", "ifftn", "fftshift",
     "ifftshift")
+_SPECIAL = frozenset({"logsumexp", "softmax", "log_softmax", "polygamma"})
 _MODULES: Mapping[str, ModuleType] = MappingProxyType({
     **dict.fromkeys((*NAMES, *LISTED, *_UNASKED), np), "fftfreq": np.fft, "rfftfreq": np.fft,
     **dict.fromkeys(_LINEAR, np.linalg), **dict.fromkeys(_FOURIER, np.fft)})
@@ -71,14 +61,12 @@ _DETERMINED: Mapping[Any, Any] = MappingProxyType({
     np.empty: np.zeros, np.empty_like: np.zeros_like})
 
 
-def recording(
-    original: Callable[..., Any], skipped: Callable[[FrameType], bool] = lambda _: False
-) -> Callable[..., Any]:
-    """A function that makes arrays, as one that a trace records, but for callers to skip."""
+def recording(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that makes arrays, as one that a trace records."""
     @functools.wraps(original)
     def call(*args: Any, **options: Any) -> Any:
         ctx = RECORDING.get()
-        if ctx is None or skipped(sys._getframe(1)):
+        if ctx is None:
             return original(*args, **options)
         if is_traced((args, options)):
             options.pop("like", None)
@@ -93,8 +81,6 @@ def _of_items(original: Callable[..., Any]) -> Callable[..., Any]:
     """``np.fromiter``, which takes one item after the other from whatever has some."""
     @functools.wraps(original)
     def call(iter: Any, *args: Any, **options: Any) -> Any:
-        if RECORDING.get() is None or _is_library(sys._getframe(1)):
-            return original(iter, *args, **options)
         items = iter if isinstance(iter, np.ndarray) else list(iter)
         return recording(original)(items, *args, **options)
 
@@ -107,20 +93,23 @@ def _for_lists(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def call(*args: Any, **options: Any) -> Any:
         ctx = RECORDING.get()
-        if ctx is None or not args or not any(
-                isinstance(arg, kinds) and is_traced(arg) for arg in args) or (
-                _is_library(sys._getframe(1))):
+        if ctx is None or not any(isinstance(arg, kinds) and is_traced(arg) for arg in args):
             return original(*args, **options)
         return ctx.apply(ctx.api.function, (original, args, options), stem=original.__name__)
 
     return call
 
 
-def _is_library(frame: FrameType) -> bool:
-    """True for code that is not traced for its own sake."""
-    name = frame.f_globals.get("__name__") or ""
-    return (is_internal_name(name) or name.startswith("scipy.")) and not name.startswith(
-        "numpy.polynomial.")
+def _special(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """A function written in Python that takes traced values for what they are not."""
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        ctx = RECORDING.get()
+        if ctx is None or not is_traced((args, options)):
+            return function(*args, **options)
+        return ctx.apply(ctx.api.special, (name, args, options), stem=name.partition(".")[0])
+
+    return call
 
 
 def _of_its_own(made: Any, args: tuple[Any, ...]) -> Any:
@@ -131,10 +120,11 @@ def _of_its_own(made: Any, args: tuple[Any, ...]) -> Any:
 
 
 _ORIGINALS = MappingProxyType({name: getattr(home, name) for name, home in _MODULES.items()})
-_STAND_INS = MappingProxyType({
-    name: _of_items(function) if name == "fromiter" else
+# By identity: what code calls may be no key.
+_RECORDED: Mapping[int, Callable[..., Any]] = MappingProxyType({
+    id(function): _of_items(function) if name == "fromiter" else
     _for_lists(function) if name in (*LISTED, *_UNASKED, *_LINEAR, *_FOURIER) else
-    recording(function, _is_library)
+    recording(function)
     for name, function in _ORIGINALS.items()})
 # The same for weft.numpy: whoever calls these means them.
 CONSTRUCTORS: Mapping[str, Callable[..., Any]] = MappingProxyType({
@@ -143,74 +133,29 @@ for _constructor in CONSTRUCTORS.values():
     _constructor.__module__ = "weft.numpy"
 
 
+def recorded(function: Any) -> Callable[..., Any] | None:
+    """What a trace records of a function that NumPy does not dispatch; None for any other. A module
+    that is not imported stays so: nobody can hold its functions."""
+    if (made := _RECORDED.get(id(function))) is not None:
+        return made
+    name = getattr(function, "__name__", "") if isinstance(function, FunctionType) else ""
+    if name in _SPECIAL and vars(sys.modules.get("scipy.special", _NOTHING)).get(name) is function:
+        return _special(function, name)
+    return None
+
+
+_NOTHING = ModuleType("nothing")
+
+
+class Vectorized(np.vectorize):
+    """``np.vectorize`` whose calls are recorded where an argument is traced."""
+
+    __call__ = _special(np.vectorize.__call__, "vectorize.__call__")
+
+
 def original(function: Callable[..., Any]) -> Callable[..., Any]:
-    """NumPy's own function behind a stand-in, which is what NumPy finds for ``like=``."""
+    """NumPy's own function behind what is recorded of it, which NumPy finds for ``like=``."""
     name = getattr(function, "__name__", "")
-    of_ours = function in (_STAND_INS.get(name), CONSTRUCTORS.get(name))
-    return _ORIGINALS[name] if of_ours else function
-
-
-def _print(*args: Any, **options: Any) -> None:
-    """``print``, of which the program is to print, each time that it runs."""
-    traced = RECORDING.get() is not None and not _is_library(sys._getframe(1))
-    (tell_print if traced else _PRINT)(*args, **options)
-
-
-_PRINT = print
-
-
-class _Patches:
-    """The threads whose traces need the stand-ins, as often as they do."""
-
-    def __init__(self) -> None:
-        self.lock, self.users = threading.RLock(), list[int]()
-        self.swapped: list[Any] = []
-
-    def enter(self) -> None:
-        with self.lock:
-            if not self.users:
-                for name, stand_in in _STAND_INS.items():
-                    setattr(_MODULES[name], name, stand_in)
-                builtins.print = _print
-                self.swapped = swapped.swap()
-            self.users.append(threading.get_ident())
-
-    def leave(self) -> None:
-        with self.lock:
-            self.users.remove(threading.get_ident())
-            if not self.users:
-                self.undo()
-
-    def undo(self) -> None:
-        swapped.undo(self.swapped)
-        if builtins.print is _print:
-            builtins.print = _PRINT
-        for name, function in _ORIGINALS.items():
-            home = _MODULES[name]
-            if vars(home)[name] is _STAND_INS[name]:  # else somebody else's, to keep
-                setattr(home, name, function)
-
-    def forked(self) -> None:
-        """In a forked child the traces of other threads have ended."""
-        before, here = self.users, threading.get_ident()
-        self.users = [user for user in before if user == here]
-        if before and not self.users:
-            self.undo()
-
-
-_PATCHES = _Patches()
-held(lambda: (_PATCHES.lock,))
-os.register_at_fork(after_in_child=_PATCHES.forked)
-
-
-@contextmanager
-def standing_in() -> Iterator[None]:
-    """Let NumPy's constructors make arrays for the trace that is active in the body."""
-    if os.environ.get("WEFT_STANDINS") == "0":
-        yield
-        return
-    _PATCHES.enter()
-    try:
-        yield
-    finally:
-        _PATCHES.leave()
+    own = _ORIGINALS.get(name)
+    of_ours = own is not None and function in (_RECORDED[id(own)], CONSTRUCTORS.get(name))
+    return own if of_ours and own is not None else function
