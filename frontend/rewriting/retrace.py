@@ -22,16 +22,15 @@ from .regions.state import LOST
 def trace_as_written(function: Callable[..., Any], *args: Any, **options: Any) -> Traced:
     """``trace_function`` of the rewritten copy of a function; of the function itself where its
     source is not at hand. Raises TracerError (W201) for what cannot be rewritten."""
-    copy = as_written(function)
     try:
         try:
-            return _counted(copy, False, *args, grown=grown, **options)
+            return _counted(function, False, *args, grown=grown, **options)
         except LongError:
             with suppress(Exception):
-                return _counted(copy, True, *args, **options)
-        return _counted(copy, False, *args, **options)
+                return _counted(function, True, *args, **options)
+        return _counted(function, False, *args, **options)
     except RecursionError:
-        raise _endless(copy) from None
+        raise _endless(function) from None
 
 
 def _endless(function: Callable[..., Any]) -> Error:
@@ -41,11 +40,11 @@ def _endless(function: Callable[..., Any]) -> Error:
 
 
 def _counted(
-    copy: Callable[..., Any], straight: bool, *args: Any, **options: Any
+    function: Callable[..., Any], straight: bool, *args: Any, **options: Any
 ) -> Traced:
     def trace() -> Traced:
         with lost_names():
-            return trace_function(copy, *args, rewritten=as_written, **options)
+            return trace_function(function, *args, rewritten=as_written, **options)
 
     return counted(trace, straight)
 

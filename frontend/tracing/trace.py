@@ -154,10 +154,10 @@ def trace_function(
 
     ``lasting`` says that the graph may run many times, so that nothing is to be drawn at random
     while tracing. Warns (TracingWarning) of that, and of values that are held beyond the trace.
-    With ``host``, what it has warned of, NumPy runs what cannot be traced. ``rewritten`` makes
-    something of the functions that transforms and loops are given. ``grown`` is asked about the
-    graph while it grows: it gives the number of nodes from which on it is asked again. ``flags``
-    are arguments that rather become static than that the program branches on them.
+    With ``host``, what it has warned of, NumPy runs what cannot be traced. ``rewritten`` gives what
+    is called in the place of a function, here and by transforms and loops. ``grown`` is asked about
+    the graph while it grows: it gives the number of nodes from which on it is asked again.
+    ``flags`` are arguments that rather become static than that the program branches on them.
     """
     signature = signature or Signature(function)
     leaves, in_tree = signature.flatten(args, kwargs or {})
@@ -228,7 +228,7 @@ def _record(
     arguments = tree.unflatten(in_tree, inputs)
     args, kwargs = arguments
     try:
-        result = function(*args, **kwargs)
+        result = ctx.as_written(function)(*args, **kwargs)
     except AskedError as asked:
         raise asked.problem from None
     except EndError as end:  # after checks, of which one may fail first

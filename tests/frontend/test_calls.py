@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import weft
-from weft.frontend.tracing.values.tracer import Tracer
 
 X = np.arange(6.0).reshape(2, 3)
 W = np.full(3, 2.0)
@@ -46,18 +45,15 @@ def test_spellings_of_one_call_share_code() -> None:
 
 
 def test_a_default_is_used_as_it_is_and_other_numbers_are_traced() -> None:
-    traced: list[bool] = []
-
     @weft.compile(on_recompile="silent")
     def power(x: Any, n: Any = 2) -> Any:
-        traced.append(isinstance(n, Tracer))
         return x ** n
 
     for n in (3, 2, 4, 2, 3, 2, 2.0, True):
         np.testing.assert_array_equal(power(X, n), X ** n)
         np.testing.assert_array_equal(power(X, n=n), X ** n)
     np.testing.assert_array_equal(power(X), X ** 2)
-    assert traced == [True, False, True, True]  # 3, 2, 2.0, True
+    assert ["n" in types for types in power.signatures] == [True, False, True, True]
 
 
 def test_an_array_as_a_default_is_read_at_each_call() -> None:

@@ -81,7 +81,3 @@ def test_what_is_refused(function: Callable[..., Any], text: str) -> None:
         weft.compile(function)(RNG.normal(size=(3, 4)))
 
 
-def test_stand_ins_are_gone_after_a_trace() -> None:
-    before = np.fft.fftfreq
-    weft.compile(lambda x: np.fft.fftfreq(4) * x)(np.ones(4))
-    assert np.fft.fftfreq is before

@@ -87,12 +87,11 @@ def test_forks_at_any_moment() -> None:
 
 
 @pytest.mark.parametrize("lock", [
-    "jit._llvm().ffi.lib._lock._lock", "forks.LOADING", "standins._PATCHES.lock",
-    "state._COMMITS", "next(iter(Queue.living))._lock"])
+    "jit._llvm().ffi.lib._lock._lock", "forks.LOADING", "state._COMMITS",
+    "next(iter(Queue.living))._lock"])
 def test_a_fork_waits_for_what_must_be_whole(lock: str) -> None:
     said = run(f"""
         from weft.codegen.cpu import jit
-        from weft.frontend.tracing.arrays import standins
         from weft.runtime import state
         queue = weft.FIFOQueue(3, ["f64[3]"])
         lock, held = {lock}, threading.Event()

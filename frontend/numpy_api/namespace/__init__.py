@@ -4,10 +4,10 @@
     in a traced function    calls are recorded, as those of NumPy's functions on traced values are
 
 NumPy dispatches most of its functions on their arguments, so they are here as they are. Those that
-make arrays it does not dispatch: here they record, called by whom they may be, and do without the
-stand-ins (``WEFT_STANDINS=0``). ``standard`` has what the array API standard has and NumPy has
-otherwise, so that this is a namespace of the standard, version 2024.12; traced arrays give it to
-libraries that ask them for theirs.
+it does not dispatch (what makes arrays, and what takes lists) record here, called by whom they may
+be: in graphs, and in functions whose source is not at hand, too. ``standard`` has what the array
+API standard has and NumPy has otherwise, so that this is a namespace of the standard, version
+2024.12; traced arrays give it to libraries that ask them for theirs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ...tracing.arrays.recorded import CONSTRUCTORS
+from ...tracing.arrays.recorded import OF_WEFT
 from ...tracing.values.methods import give_namespace
 from . import fft as fft
 from . import linalg as linalg
@@ -28,7 +28,7 @@ __array_api_version__ = "2024.12"
 __array_namespace_info__ = Inspection
 __all__ = [name for name in np.__all__ if not name.startswith("_")]
 
-globals().update(CONSTRUCTORS)
+globals().update(OF_WEFT)
 globals().update({function.__name__: function for function in standard.FUNCTIONS})
 give_namespace(sys.modules[__name__])
 

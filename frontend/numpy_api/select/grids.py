@@ -176,7 +176,7 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
 # -- along axes --------------------------------------------------------------------------
 
 # What keeps the axis that it goes along, of that what goes along the last one unless told, and what
-# else takes the axis away. They are named here, where no trace has put stand-ins in their places.
+# else takes the axis away.
 _KEEPING = frozenset((np.sort, np.argsort, np.cumsum, np.cumprod, np.flip, np.roll))
 _BY_THE_LAST = frozenset((np.sort, np.argsort))
 _ALONG = _KEEPING | {np.argmax, np.argmin, np.median, np.ptp, np.linalg.norm}

@@ -27,7 +27,6 @@ from .runs import aligned
 REDUCED = frozenset((
     np.sum, np.prod, np.mean, np.var, np.std, np.any, np.all, np.max, np.min, np.amax, np.amin,
     np.nansum, np.nanprod, np.nanmean, np.nanvar, np.nanstd, np.count_nonzero))
-# Named here, where no trace has put stand-ins in the place of NumPy's functions.
 LARGEST, SHAPE, NDIM, SIZE = frozenset((np.max, np.amax)), np.shape, np.ndim, np.size
 COUNT = np.count_nonzero
 EXTREMES = LARGEST | {np.min, np.amin}

@@ -302,8 +302,10 @@ def of_lists(ufunc: Callable[..., Any]) -> Callable[..., Any]:
         ctx = context_for([*args])
         if ctx is None:
             return ufunc(*args, **options)
+        places = 1 if ufunc.__name__ == "at" else None  # of indices, which are no array
         return ufunc(*(ctx.apply(to_tracer, (x,)) if isinstance(x, (list, tuple)) and
-                       contains_tracer(x) else x for x in args), **options)
+                       at != places and contains_tracer(x) else x
+                       for at, x in enumerate(args)), **options)
 
     return call
 

@@ -26,7 +26,8 @@ def converted(function: Any, runtime: ModuleType) -> Any:
         module = str(function.__globals__.get("__name__") or "")
         if is_ours(function):
             return _holding(function, runtime)
-        if is_internal_name(module) or module.partition(".")[0] in _STANDARD - {"__main__"}:
+        own = not is_internal_name(module) or module.startswith("numpy.polynomial.")
+        if not own or module.partition(".")[0] in _STANDARD - {"__main__"}:
             return function
         if "_weft" in function.__code__.co_freevars:
             return function

@@ -127,10 +127,11 @@ _RECORDED: Mapping[int, Callable[..., Any]] = MappingProxyType({
     recording(function)
     for name, function in _ORIGINALS.items()})
 # The same for weft.numpy: whoever calls these means them.
-CONSTRUCTORS: Mapping[str, Callable[..., Any]] = MappingProxyType({
-    name: recording(function) for name, function in _ORIGINALS.items() if name in NAMES})
-for _constructor in CONSTRUCTORS.values():
-    _constructor.__module__ = "weft.numpy"
+OF_WEFT: Mapping[str, Callable[..., Any]] = MappingProxyType({
+    name: (recording if name in NAMES else _for_lists)(function)
+    for name, function in _ORIGINALS.items() if _MODULES[name] is np})
+for _function in OF_WEFT.values():
+    _function.__module__ = "weft.numpy"
 
 
 def recorded(function: Any) -> Callable[..., Any] | None:
@@ -157,5 +158,5 @@ def original(function: Callable[..., Any]) -> Callable[..., Any]:
     """NumPy's own function behind what is recorded of it, which NumPy finds for ``like=``."""
     name = getattr(function, "__name__", "")
     own = _ORIGINALS.get(name)
-    of_ours = own is not None and function in (_RECORDED[id(own)], CONSTRUCTORS.get(name))
+    of_ours = own is not None and function in (_RECORDED[id(own)], OF_WEFT.get(name))
     return own if of_ours and own is not None else function

@@ -26,7 +26,7 @@ from ..source import user_loc
 from ..spec import Spec
 from .chosen import Chosen, is_basic, settled_copy
 
-_DOT = np.dot  # named here, where no trace has put a stand-in in its place
+_DOT = np.dot
 _DEPTH = 16  # how far down two masks are compared
 
 
