@@ -3,13 +3,13 @@ NumPy's."""
 
 from __future__ import annotations
 
-import linecache
 import warnings
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
+import with_source
 
 import weft
 from weft.ir.diagnose import Error
@@ -88,11 +88,8 @@ def function(text: str) -> tuple[Any, list[Any]]:
         name in getattr(part, "co_names", ()) for part in compile(
             text.replace(" | ", "\n"), text, "exec").co_consts)]
     lines = "".join(f"    {line}\n" for line in (*body, f"return {result}"))
-    scope: dict[str, Any] = {"np": np}
     source = f"def call({', '.join(names)}):\n{lines}"
-    linecache.cache[f"<{text}>"] = (len(source), None, source.splitlines(True), f"<{text}>")
-    exec(compile(source, f"<{text}>", "exec"), scope)
-    return scope["call"], [ARRAYS[name] for name in names]
+    return with_source.run(source, {"np": np})["call"], [ARRAYS[name] for name in names]
 
 
 def parts(result: Any) -> list[Any]:

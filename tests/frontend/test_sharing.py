@@ -3,12 +3,12 @@ results, or W203 where what is shared depends on the way that is taken."""
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import pytest
+import with_source
 
 import weft
 from weft.ir.diagnose import Error
@@ -161,10 +161,7 @@ def test_random_programs_of_names() -> None:
         lines = ["def f(x, n):", "    a, b, c = x * 1, x * 2, x * 3"]
         _block(np.random.default_rng(seed), 2, "    ", lines)
         text = "\n".join([*lines, "    return a, b, c", ""])
-        name = f"<names {seed}>"
-        linecache.cache[name] = len(text), None, text.splitlines(True), name
-        space: dict[str, Any] = {}
-        exec(compile(text, name, "exec"), space)
+        space = with_source.run(text, {})
         compiled = weft.compile(space["f"])
         for count in (0, 1, 3):
             x, n = np.array([3.0, -1.0, 4.0, 1.0]), np.array([count])

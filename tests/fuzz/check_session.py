@@ -55,7 +55,7 @@ def _drawn(program: Program) -> tuple[Any, list[Any], list[tuple[str, Any]]]:
             tuple(None if isinstance(dim, str) else dim for dim in leaf.dims), name=leaf.name)
             for leaf, value in zip(program.leaves, first.leaves, strict=True)]
         try:
-            values = list(function(*holders))
+            values = list(weft.compile(function)(*holders))
         except weft.Error as problem:
             if problem.code in UNSUPPORTED or (program.dynamic and problem.code in SYMBOLIC):
                 raise Refused(problem) from None

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from support import with_source
 
 from . import prelude
 from .data import kind_of, parts
@@ -124,8 +125,7 @@ def _plain(function: Any) -> Any:
 
 def load(source: str, scope: dict[str, Any]) -> Any:
     """``make`` of a program's text; the text is what tracebacks and errors show."""
-    exec(compile(source, "<program>", "exec"), scope)
-    return scope["make"]
+    return with_source.run(source, scope)["make"]
 
 
 def differs(got: Any, want: Any, shaken: Sequence[Any], loose: bool) -> str:

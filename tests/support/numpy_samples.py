@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import with_source
 
 from weft.frontend.numpy_api.registry import Row
 
@@ -79,7 +80,7 @@ class Sample:
             return key
 
         call = _ARRAY.sub(name, self.text)
-        return eval(f"f({call})", scope)
+        return with_source.function(f"lambda: f({call})", scope)()
 
 
 def agree(found: Any, wanted: Any, rtol: float) -> None:

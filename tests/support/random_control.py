@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-import linecache
 import random
 from typing import Any
 
 import numpy as np
+import with_source
 
 
 def program(seed: int, bounded: bool = False) -> str:
@@ -118,8 +118,4 @@ class _Programs:
 
 def function_of(seed: int, bounded: bool = False) -> Any:
     """The function of one program, whose source is found by its lines."""
-    text, name = program(seed, bounded), f"<random control flow {seed}{' bounded' * bounded}>"
-    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
-    space: dict[str, Any] = {"np": np}
-    exec(compile(text, name, "exec"), space)
-    return space["f"]
+    return with_source.run(program(seed, bounded), {"np": np})["f"]

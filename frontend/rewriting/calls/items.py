@@ -18,6 +18,7 @@ from ....ir.diagnose import error
 from ... import tree
 from ...tracing.arrays import views
 from ...tracing.arrays.buffer import Buffer
+from ...tracing.arrays.recorded import JOINING, join
 from ...tracing.context.recorder import TraceContext
 from ...tracing.operand import contains_tracer, is_weak, to_tracer
 from ...tracing.source import user_loc
@@ -26,7 +27,6 @@ from ..regions.branches import choose
 from ..regions.chosen_lists import watch_one
 from ..regions.state import context_of, is_array, leaves
 
-_JOINING = type(np.r_).__base__  # the class of np.r_ and np.c_
 MANY = 64  # items, of which each is chosen anew
 
 
@@ -35,9 +35,8 @@ def item(value: Any, index: Any) -> Any:
     a list of Python's integers, or of floats, are such numbers, as they are without tracing. Raises
     TracerError (W201) for a dict."""
     parts = index if isinstance(index, tuple) else (index,)
-    if isinstance(value, _JOINING) and contains_tracer(index):
-        ctx = next(part.ctx for part in tree.leaves(index) if isinstance(part, Tracer))
-        return ctx.apply(ctx.api.special, ("r_.__getitem__", (value, index), {}), stem="r_")
+    if isinstance(value, JOINING):
+        return join(value, index)
     bounds = [end for part in parts if isinstance(part, slice) for end in (part.start, part.stop)]
     traced = next((part for part in (*parts, *bounds) if isinstance(part, Tracer)), None)
     if isinstance(value, dict) and contains_tracer(index):

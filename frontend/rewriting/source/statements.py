@@ -153,6 +153,13 @@ class _Scope(ast.NodeTransformer):
             [ast.copy_location(ast.Name(root, ast.Load()), node) for root in roots],
             ast.Load())), node)
 
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        """A name of a function that has parts of its own cannot be annotated in them."""
+        if node.value is None:
+            return ast.copy_location(ast.Pass(), node)
+        made: ast.stmt = self.visit(ast.copy_location(ast.Assign([node.target], node.value), node))
+        return made
+
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
         target = copy.deepcopy(node.target)
         path = path_of(target)

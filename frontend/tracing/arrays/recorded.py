@@ -154,6 +154,10 @@ class Vectorized(np.vectorize):
     __call__ = _special(np.vectorize.__call__, "vectorize.__call__")
 
 
+JOINING: Any = type(np.r_).__base__  # the class of np.r_ and np.c_
+join = _special(JOINING.__getitem__, "r_.__getitem__")
+
+
 def original(function: Callable[..., Any]) -> Callable[..., Any]:
     """NumPy's own function behind what is recorded of it, which NumPy finds for ``like=``."""
     name = getattr(function, "__name__", "")

@@ -8,13 +8,13 @@ reference of a derivative is a difference: two widths of its step have to agree.
 
 from __future__ import annotations
 
-import linecache
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from support import with_source
 
 import weft
 from weft.frontend.compile.eager import interpret
@@ -57,12 +57,8 @@ def arguments(program: Program, number: int, call: int) -> tuple[Any, ...]:
 
 def module(program: Program, within: Any, precise: bool = False) -> dict[str, Any]:
     """The program with the names of weft, or with those of its reference."""
-    name = f"<nested {hash(program.text)}>"
-    linecache.cache[name] = (len(program.text), None, program.text.splitlines(True), name)
-    space: dict[str, Any] = {
-        "np": np, "W": within, "F": np.float32 if program.single and not precise else np.float64}
-    exec(compile(program.text, name, "exec"), space)
-    return space
+    return with_source.run(program.text, {
+        "np": np, "W": within, "F": np.float32 if program.single and not precise else np.float64})
 
 
 def state(space: dict[str, Any]) -> list[Any]:
