@@ -28,7 +28,6 @@ class Error(Exception):
     # The parameters, numbers all of them, of which is computed what Python asked for in vain.
     asked: frozenset[str] = frozenset()
     truth = False  # whether that was a truth value
-    rewrites = False  # whether rewritten code may do better
     grows = False  # whether a list grows in it of which nobody knows how long it becomes
     optional = False  # whether a name is None on some ways only
     written: Any = None  # the array around a region that it wrote to, without having a copy of it

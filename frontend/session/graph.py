@@ -36,7 +36,7 @@ from ..tracing.context.recorder import TraceContext
 from ..tracing.context.scope import checked_label, checked_name
 from ..tracing.source import user_loc
 from ..tracing.spec import Spec
-from ..tracing.trace import Traced
+from ..tracing.trace import Traced, hidden
 from ..tracing.values.operation import Operation
 from ..tracing.values.tracer import Tracer
 from ..viz.document import graph_document
@@ -195,10 +195,17 @@ class Graph(Stays, TraceContext):
         """Add what the body does to this graph.
 
         Functions that the body calls may use Python's control flow on traced values where they are
-        compiled (``@weft.compile``) or given to a transform or a loop; the body itself may not.
+        compiled (``@weft.compile``) or given to a transform or a loop; the body itself may not. It
+        makes arrays of the graph's values by ``weft.numpy``: ``np.zeros`` makes plain ones.
         """
         with self.activate() as trace, lost_names():
-            yield trace
+            try:
+                yield trace
+            except (TypeError, ValueError, AttributeError) as problem:
+                told = hidden(trace, problem)
+                if told is None:
+                    raise
+                raise told from None
 
     def placeholder(self, dtype: Any, shape: Any = None, name: str | None = None) -> Tracer:
         """A value that is fed. ``dtype`` may be a whole type (``"f32[b,784]"``, a Spec); a dim that

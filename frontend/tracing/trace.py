@@ -50,7 +50,6 @@ from .operand import is_number, to_tracer
 from .signature import Signature
 from .source import definition, is_library
 from .values.operation import Operation
-from .values.texts import AskedError
 from .values.tracer import Tracer
 
 # What makes a result of a scalar of NumPy's, by the kind that it has.
@@ -183,13 +182,13 @@ def trace_function(
             out_tree, out_kinds = _record(ctx, function, in_tree, inputs, signature)
         ctx.finish()
     except (TypeError, ValueError, AttributeError) as problem:
-        hidden = _hidden(ctx, problem) or refused_call(problem)
-        for found in (problem, hidden):
+        told = hidden(ctx, problem) or refused_call(problem)
+        for found in (problem, told):
             if isinstance(found, Error):
                 found.asked = _named(found.asked, entries)
-        if hidden is None:
+        if told is None:
             raise
-        raise hidden from None
+        raise told from None
     finally:
         ctx.alive = False
     if lasting:
@@ -229,8 +228,6 @@ def _record(
     args, kwargs = arguments
     try:
         result = ctx.as_written(function)(*args, **kwargs)
-    except AskedError as asked:
-        raise asked.problem from None
     except EndError as end:  # after checks, of which one may fail first
         holds = kept(end.failure) if end.holds is None else end.holds
         ctx.failing(holds, end.failure)
@@ -260,7 +257,7 @@ tree.register(Checked, lambda checked: ((False,), tree.flatten(checked.result)[1
               lambda structure, _: tree.unflatten(structure, []))
 
 
-def _hidden(ctx: TraceContext, problem: Exception) -> Error | None:
+def hidden(ctx: TraceContext, problem: Exception) -> Error | None:
     """The error in whose place NumPy raised ``problem``, as it does for ``buffer[i] = traced``,
     ``np.zeros(traced)`` and ``np.mgrid[:traced]``: the last refusal, if it happened on the very
     line; or that of a text that was made or given there, to what needs one."""

@@ -17,7 +17,7 @@ from ..source.definition import rewrite
 from .builtins import BUILTINS
 
 _OURS = __name__.partition(".")[0]
-_STANDARD = sys.stdlib_module_names
+_LIBRARIES = {*sys.stdlib_module_names, "scipy"} - {"__main__"}
 
 
 def converted(function: Any, runtime: ModuleType) -> Any:
@@ -27,7 +27,7 @@ def converted(function: Any, runtime: ModuleType) -> Any:
         if is_ours(function):
             return _holding(function, runtime)
         own = not is_internal_name(module) or module.startswith("numpy.polynomial.")
-        if not own or module.partition(".")[0] in _STANDARD - {"__main__"}:
+        if not own or module.partition(".")[0] in _LIBRARIES:
             return function
         if "_weft" in function.__code__.co_freevars:
             return function

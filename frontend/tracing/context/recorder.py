@@ -120,9 +120,10 @@ class TraceContext(Effects):
 
     def in_function(self, hint: str) -> str:
         """What to do about a line that asks for a traced value: in a graph, to have it in a
-        function that is rewritten."""
+        function that is rewritten, or to call NumPy's functions by ``weft.numpy``."""
         return hint if not self.endless else (
-            f"put these lines into a function under @weft.compile and call it here, or {hint}")
+            "put these lines into a function under @weft.compile and call it here, or call "
+            f"weft.numpy's function, or {hint}")
 
     def end(self) -> None:
         """After the user's code, check what was to be."""

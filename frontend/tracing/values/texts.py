@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.diagnose import Error
 from ..context.scope import RECORDING
 
 # Code points that stand for no character, and are there for programs to use among themselves.
@@ -46,15 +45,6 @@ class Hole:
 
 # Functions of NumPy that write arrays, and ask them first.
 WRITERS = frozenset({np.array2string, np.array_repr, np.array_str})
-class AskedError(BaseException):
-    """The text of a value was asked for in code that is traced as it stands, to be traced again as
-    its rewritten copy. No handler, such as that of ``logging``, is for it."""
-
-    def __init__(self, problem: Error) -> None:
-        super().__init__(problem)
-        self.problem = problem
-
-
 _HOLES: ContextVar[list[Hole] | None] = ContextVar("weft_holes", default=None)
 
 

@@ -11,14 +11,12 @@ import numpy as np
 
 from ....ir.diagnose import Error, error
 from ..arrays.array import TracedArray
-from ..context.scope import RECORDING
 from ..source import assigns_item, is_internal, scipy_call, user_loc
 from ..subclasses import makes_masked, of_class
 from .drawn import refused_draw
 from .numbers import numbers_behind
 from .rewrites import rewrite_of, truth_hint
 from .shown import check_rounds, shown_class
-from .texts import AskedError
 
 
 class Unknown(TracedArray):
@@ -73,13 +71,12 @@ class Unknown(TracedArray):
             "use an array as a table (seen = np.zeros(n, bool); seen[x] = True), np.isin(x, items) "
             "or np.unique(x, return_counts=True)"))
 
-    def no_text(self, what: str) -> BaseException:
+    def no_text(self, what: str) -> Error:
         """For who asks for the text itself: an integer argument is better a static one."""
         problem = self._no_number(what, self._or_static(
             "return the value, and make the text of what the function has returned"))
         problem.truth = True
-        ctx = RECORDING.get()
-        return AskedError(problem) if ctx is not None and ctx.rewritten is None else problem
+        return problem
 
     def __int__(self) -> int:
         raise self._no_number("its int value", self._or_static("convert with x.astype(np.int64)"))
@@ -104,10 +101,10 @@ class Unknown(TracedArray):
 
     def __index__(self) -> int:
         choice = rewrite_of(user_loc())
-        raise self._no_number(
-            "an index or a size", "name the argument in static_argnames" if self.is_parameter else
-            self._ctx.in_function(f"write {choice}") if choice else
-            "take sizes from the shapes of arrays, or pass the number as a static argument")
+        raise self._no_number("an index or a size", self._ctx.in_function(
+            "name the argument in static_argnames" if self.is_parameter else
+            f"write {choice}" if choice else
+            "take sizes from the shapes of arrays, or pass the number as a static argument"))
 
     def __contains__(self, item: Any) -> bool:
         raise self._no_number("whether it contains something", "use np.any(x == item)")
@@ -117,7 +114,7 @@ class Unknown(TracedArray):
             raise self._stored()
         if makes_masked(sys._getframe(1)):
             raise self._refused(of_class(np.ma.MaskedArray))
-        raise self._no_number("a plain array of it", self._plain_hint())
+        raise self._no_number("a plain array of it", self._ctx.in_function(self._plain_hint()))
 
     def _plain_hint(self) -> str:
         if self.is_parameter:
@@ -132,7 +129,6 @@ class Unknown(TracedArray):
         problem = error(
             "W203", f"{self.name} is traced and cannot be stored into a plain array",
             locs=user_loc(), types=[self.type],
-            hint="arrays made in the traced function can hold it: copy this one there first, "
-                 "own = np.array(y)")
-        problem.rewrites = True  # there, a copy by a method can hold it, too
+            hint=self._ctx.in_function("arrays made in the traced function can hold it: copy this "
+                                       "one there first, own = np.array(y)"))
         return self._refused(problem)
