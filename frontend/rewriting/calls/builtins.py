@@ -77,7 +77,7 @@ def converting(kind: Any) -> Callable[..., Any]:
     """A class of NumPy's scalars as a conversion: of an array to that dtype, of a number to a
     scalar."""
     def call(*args: Any) -> Any:
-        ctx = context_for(args) if len(args) == 1 else None
+        ctx = context_for(args) if len(args) == 1 and _asks(args[0]) else None
         if ctx is None:
             return kind(*args)
         made = ctx.apply(lambda x: cast(to_tracer(x), np.dtype(kind)), args)
