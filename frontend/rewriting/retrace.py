@@ -17,6 +17,13 @@ from . import operators
 from .patience import LongError, grown
 from .regions.counting import counted
 from .regions.state import LOST
+from .source.parsed import has_source
+
+# Errors about what Python does with traced values in code that is not rewritten.
+_OF_PYTHON = frozenset({"W201", "W203"})
+_NO_SOURCE = ("there is no source of this function at hand (python -c, exec, a file that was edited "
+              "after it was imported), so its branches, loops, texts and np.zeros are Python's own: "
+              "put it into a file")
 
 
 def trace_as_written(function: Callable[..., Any], *args: Any, **options: Any) -> Traced:
@@ -31,6 +38,10 @@ def trace_as_written(function: Callable[..., Any], *args: Any, **options: Any) -
         return _counted(function, False, *args, **options)
     except RecursionError:
         raise _endless(function) from None
+    except Error as problem:
+        if problem.code in _OF_PYTHON and problem.locs and not has_source(problem.locs[0].code):
+            problem.hint = _NO_SOURCE
+        raise
 
 
 def _endless(function: Callable[..., Any]) -> Error:

@@ -19,9 +19,9 @@ def sized() -> tuple[weft.Graph, dict[str, Any]]:
         x = weft.placeholder("f64[b,3]", name="x")
         y = weft.placeholder("f64[2*b + c]", name="y")
         z = weft.placeholder("f64[c]", name="z")
-        values = {"x": x, "y": y, "z": z, "rows": x.sum(axis=1), "ones": np.ones(x.shape[0]),
-                  "count": x.shape[0] * 1.0, "more": np.zeros(z.shape[0]) + 2,
-                  "chosen": weft.cond(z.sum() > 0, lambda: np.ones(x.shape[0]),
+        values = {"x": x, "y": y, "z": z, "rows": x.sum(axis=1), "ones": weft.numpy.ones(x.shape[0]),
+                  "count": x.shape[0] * 1.0, "more": weft.numpy.zeros(z.shape[0]) + 2,
+                  "chosen": weft.cond(z.sum() > 0, lambda: weft.numpy.ones(x.shape[0]),
                                       lambda: np.zeros(x.shape[0]))}
         values["added"] = values["rows"] + values["ones"]
     return g, values
@@ -74,9 +74,9 @@ def test_sizes_of_queues_and_of_values_need_no_feed() -> None:
     q.enqueue_many([1.0, 2.0, 3.0])
     with g.as_default():
         rows = q.dequeue_up_to(2)
-        total = rows.sum() + np.ones(rows.shape[0]).sum()
+        total = rows.sum() + weft.numpy.ones(rows.shape[0]).sum()
         x = weft.placeholder("f64[4]", name="x")
-        counted = np.zeros(np.sum(x > 0)) + 1
+        counted = weft.numpy.zeros(np.sum(x > 0)) + 1
     session = weft.Session(g)
     assert session.run(total) == 5
     assert session.run(counted, {x: [1, -1, 1, 1]}).tolist() == [1, 1, 1]

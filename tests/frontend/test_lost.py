@@ -6,6 +6,7 @@ import collections
 import dataclasses
 import gc
 import inspect
+import operator
 import random
 import subprocess
 import sys
@@ -220,7 +221,7 @@ def test_what_dies_with_the_trace_is_no_leak() -> None:
         h, here = d["x"] * table, Local()
         here.me, here.h = here, h  # type: ignore[attr-defined]
         try:
-            float(h[0])
+            operator.index(h[0])
         except TypeError as problem:
             kept = problem
         v.assign(h)

@@ -489,9 +489,12 @@ def test_texts_in_memory_are_refused() -> None:
 
 
 def test_code_that_is_not_rewritten_gets_no_text() -> None:
+    @dataclasses.dataclass
     class Named:
-        def __init__(self, x: Any) -> None:
-            self.name = f"{x}"
+        x: Any
+
+        def __post_init__(self) -> None:  # called by code that has no source
+            self.name = f"{self.x}"
 
     with pytest.raises(TypeError, match=r"W201: .* (its text|a formatted number) is not known"):
         weft.compile(lambda x: len(Named(x.sum()).name))(X)

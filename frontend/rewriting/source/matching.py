@@ -18,8 +18,8 @@ from copy import deepcopy
 from typing import Any, TypeVar
 
 from ...tracing.classes import is_instance
+from .names import RUNTIME
 
-RUNTIME = "_weft"
 # Classes of which a pattern's one positional part is the object itself.
 _WHOLE = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
 _Node = TypeVar("_Node", bound=ast.AST)

@@ -16,6 +16,8 @@ import time
 from collections.abc import Iterator, Mapping
 from types import CodeType
 
+from .names import RUNTIME
+
 _COROUTINES = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _BEGAN = time.time()
 Range = tuple[int, int]  # the first line and the last one
@@ -37,6 +39,14 @@ def definition_of(code: CodeType) -> Definition | None:
     if len(found) > 1:  # several lambdas in one line
         found = [node for node in found if _same(node, code)]
     return found[-1] if found else None  # the innermost: one around it has its columns, too
+
+
+def has_source(code: CodeType | None) -> bool:
+    """Whether the text of a file that code was compiled from is at hand, as far as is known."""
+    if code is None or RUNTIME in code.co_freevars:  # a copy has the file of what it is of
+        return True
+    text = "".join(linecache.getlines(code.co_filename))
+    return bool(text) and not (_is_new(code.co_filename) and not _is_of(code, text))
 
 
 def _is_new(file: str) -> bool:
