@@ -189,7 +189,8 @@ class Function(Generic[P, R]):
         with self._lock:
             if key not in methods:
                 method = WeakMethod(self.py_func, instance, lambda _: methods.pop(key, None))
-                changing = hasattr(instance, "__dict__") and changes_its_object(self.py_func)
+                changing = hasattr(instance, "__dict__") and changes_its_object(
+                    self.py_func, type(instance))
                 methods[key] = method, Function(
                     of_object(self.py_func, method.instance) if changing else method, self.options,
                     self._signature if changing else self._signature.bound(), self._on_recompile,

@@ -15,14 +15,15 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Callable, Collection, Mapping
-from types import SimpleNamespace
+from inspect import getattr_static
+from types import CodeType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from ...ir.diagnose import Error
 from .. import tree
-from ..rewriting.source.names import changed
+from ..rewriting.source.names import changed, path_of
 from ..rewriting.source.parsed import definition_of
 from ..tracing.boundary import leave
 from ..tracing.context.recorder import ACTIVE
@@ -43,16 +44,23 @@ class _Owner(str):
 _OWNER = _Owner("self")
 
 
-def changes_its_object(function: Any) -> bool:
-    """Whether a method binds attributes of its first argument, or writes into them."""
+def changes_its_object(function: Any, kind: type, asked: frozenset[CodeType] = frozenset()) -> bool:
+    """Whether a method binds attributes of its first argument, or writes into them; or calls one of
+    its class that does."""
     code = getattr(function, "__code__", None)
-    if code is None or not code.co_argcount:
+    if code is None or not code.co_argcount or code in asked:
         return False
     node = definition_of(code)
     if not isinstance(node, ast.FunctionDef):
         return False
-    own = f"{code.co_varnames[0]}."
-    return any(path.startswith(own) for path in changed(node.body))
+    own = code.co_varnames[0]
+    if any(path.startswith(f"{own}.") for path in changed(node.body)):
+        return True
+    called = {each.func.attr for each in ast.walk(node) if isinstance(each, ast.Call)
+              and isinstance(each.func, ast.Attribute) and path_of(each.func.value) == own}
+    methods = (getattr_static(kind, name, None) for name in sorted(called))
+    return any(changes_its_object(getattr(method, "py_func", method), kind, asked | {code})
+               for method in methods)
 
 
 def of_object(function: Callable[..., Any], instance: Callable[[], Any]) -> Callable[..., Any]:

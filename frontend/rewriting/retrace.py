@@ -21,9 +21,9 @@ from .source.parsed import has_source
 
 # Errors about what Python does with traced values in code that is not rewritten.
 _OF_PYTHON = frozenset({"W201", "W203"})
-_NO_SOURCE = ("there is no source of this function at hand (python -c, exec, a file that was edited "
-              "after it was imported), so its branches, loops, texts and np.zeros are Python's own: "
-              "put it into a file")
+_NO_SOURCE = ("there is no source of this function at hand (python -c, exec, a file that was "
+              "edited after it was imported), so its branches, loops, texts and np.zeros are "
+              "Python's own: put it into a file")
 
 
 def trace_as_written(function: Callable[..., Any], *args: Any, **options: Any) -> Traced:

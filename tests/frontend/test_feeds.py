@@ -19,7 +19,8 @@ def sized() -> tuple[weft.Graph, dict[str, Any]]:
         x = weft.placeholder("f64[b,3]", name="x")
         y = weft.placeholder("f64[2*b + c]", name="y")
         z = weft.placeholder("f64[c]", name="z")
-        values = {"x": x, "y": y, "z": z, "rows": x.sum(axis=1), "ones": weft.numpy.ones(x.shape[0]),
+        values = {"x": x, "y": y, "z": z, "rows": x.sum(axis=1),
+                  "ones": weft.numpy.ones(x.shape[0]),
                   "count": x.shape[0] * 1.0, "more": weft.numpy.zeros(z.shape[0]) + 2,
                   "chosen": weft.cond(z.sum() > 0, lambda: weft.numpy.ones(x.shape[0]),
                                       lambda: np.zeros(x.shape[0]))}

@@ -1,7 +1,7 @@
 """Functions that are not written in Python and look at what they are given.
 
     np.random.default_rng(n)       the type of n is no number's: what decides n becomes static
-    rng.permutation(x)             x[rng.permutation(len(x))], as NumPy's own does; so does shuffle
+    rng.permutation(x)             x[rng.permutation(len(x))], as NumPy's does; so do shuffle, choice
 """
 
 from __future__ import annotations
@@ -74,16 +74,16 @@ def _drawing(function: Any, args: tuple[Any, ...]) -> Callable[..., Any] | None:
         return None
     if not any(rng is each for each in current().root.generators):  # it draws on at each call
         raise refused_draw(made_here=True) or asks(function.__name__, ())
-    return lambda x, axis=0: found(rng, x, axis)
+    return lambda x, *args, **options: found(rng, x, *args, **options)
 
 
-def _permutation(rng: Any, x: Any, axis: int) -> Any:
+def _permutation(rng: Any, x: Any, axis: int = 0) -> Any:
     if type(x) is list:
         x = np.array(x)
     return np.take(x, rng.permutation(x.shape[axis]), axis=axis)
 
 
-def _shuffle(rng: Any, x: Any, axis: int) -> None:
+def _shuffle(rng: Any, x: Any, axis: int = 0) -> None:
     """In the order that NumPy gives an array of so many rows, which depends on its dims."""
     places = np.arange(len(x) if type(x) is list else x.shape[axis])
     if type(x) is list or x.ndim == 1:
@@ -95,5 +95,12 @@ def _shuffle(rng: Any, x: Any, axis: int) -> None:
     x[:] = [x[at] for at in places] if type(x) is list else np.take(x, places, axis=axis)
 
 
-_ORDERS: Mapping[str, Callable[[Any, Any, int], Any]] = MappingProxyType({
-    "permutation": _permutation, "shuffle": _shuffle})
+def _choice(rng: Any, x: Any, *args: Any, axis: int = 0, **options: Any) -> Any:
+    """What stands where NumPy draws of so many."""
+    if type(x) is list:
+        x = np.array(x)
+    return np.take(x, rng.choice(x.shape[axis], *args, **options), axis=axis)
+
+
+_ORDERS: Mapping[str, Callable[..., Any]] = MappingProxyType({
+    "permutation": _permutation, "shuffle": _shuffle, "choice": _choice})

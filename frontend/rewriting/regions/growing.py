@@ -197,10 +197,13 @@ class Growth:
             value.least = 0
         self.started = value.copy()
 
-    def after(self, first: Any, value: Any, limit: Dim) -> Form | None:
+    def after(
+        self, first: Any, value: Any, limit: Dim, behind: frozenset[str] = frozenset()
+    ) -> Form | None:
         """What the list is to be before the loop, after a round that began with ``first``, or with
         what ``begin`` was told: of which items, with how much room. None if it is that already.
-        Raises TracerError (W201) where it may grow without an end."""
+        Raises TracerError (W201) where it may grow without an end that is known; the arguments
+        ``behind`` say it."""
         started = self.started if isinstance(first, GrowingList) else first
         if not is_list(value) or not is_list(started):
             return None
@@ -220,7 +223,7 @@ class Growth:
         if item.open or (most > 0 and limit is ENDLESS):
             self.least = min(self.least, least)
             room = _larger(_room(first), _room(value))
-            return replace(item, open=True), room if item.open else room + ask_room()
+            return replace(item, open=True), room if item.open else room + ask_room(behind)
         if self.base is None:
             self.base, self.most, self.least = _most(first), most, least
         self.most, self.least = max(self.most, most), min(self.least, least)

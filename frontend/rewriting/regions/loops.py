@@ -19,6 +19,7 @@ from ...tracing.context.active import current
 from ...tracing.context.recorder import TraceContext
 from ...tracing.operand import as_dim
 from ...tracing.source import user_loc
+from ...tracing.values.numbers import numbers_behind
 from ...tracing.values.tracer import SymbolicDim, Tracer
 from ...transforms import regions
 from .adopting import Adopted
@@ -162,19 +163,22 @@ def _counted(
         inside = index < count
         return both(lambda: inside, go_on) if asks else inside
 
+    behind = numbers_behind(count.ctx, count.value) if isinstance(count, Tracer) and not (
+        isinstance(count, SymbolicDim)) else frozenset()
     _rounds(ctx or context_of(count), "for", None if known else test,
             lambda index: body(item(index)), get, put, names, limit,
-            most=most if limit is ENDLESS else limit)
+            most=most if limit is ENDLESS else limit, behind=behind)
 
 
 def _rounds(
     ctx: TraceContext, what: str, test: Callable[[Any], Any] | None, body: Callable[[Any], Any],
     get: Get, put: Put, names: Sequence[str], limit: Dim = ENDLESS, flag: Any = None,
-    most: Dim = ENDLESS,
+    most: Dim = ENDLESS, behind: frozenset[str] = frozenset(),
 ) -> None:
-    """Rounds as long as a test holds; without one, as many as ``limit`` says."""
+    """Rounds as long as a test holds; without one, as many as ``limit`` says. How many there are
+    is said by the arguments ``behind`` it, if by any."""
     region = Adopted(ctx, get, put, names)
-    loop = Loop(region, what, test, body, limit, flag, most)
+    loop = Loop(region, what, test, body, limit, flag, most, behind)
     while True:
         try:
             loop.trace()

@@ -60,9 +60,10 @@ class Loop:
     def __init__(
         self, region: Adopted, what: str, test: Callable[[Any], Any] | None,
         body: Callable[[Any], Any], limit: Dim, flag: Any, most: Dim,
+        behind: frozenset[str],
     ) -> None:
         self.ctx, self.what, self.test, self.body, self.limit = region.ctx, what, test, body, limit
-        self.most = most  # rounds, for which lists need room
+        self.most, self.behind = most, behind  # rounds, for which lists need room; who says them
         self.flag = flag  # what the test gave before the first round, if it was asked
         self.region, self.names, self.first = region, region.names, list(region.before)
         self.fixed: set[tuple[int, int]] = set()  # leaves that every round leaves as they are
@@ -208,7 +209,7 @@ class Loop:
             raise OtherCarryError
         if kind is None and isinstance(name, Own):
             growth = self.growths.setdefault(at, Growth())
-            longer = growth.after(self.first[at], value, self.most)
+            longer = growth.after(self.first[at], value, self.most, self.behind)
             if longer is not None:
                 self.longer[at] = longer
                 raise OtherCarryError
