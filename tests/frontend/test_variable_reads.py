@@ -40,7 +40,7 @@ def test_a_graph_reads_it_too_and_knows_its_gradient(read: Read) -> None:
     v, g = Variable(np.array([1.0, 2.0])), weft.Graph()
     with g.as_default():
         x = weft.placeholder("f64", name="x")
-        y = read(v) * x
+        y = weft.compile(read)(v) * x
         by, = weft.gradients(np.sum(y * y), [v])
     session = weft.Session(g)
     for values in ([1.0, 2.0], [3.0, 4.0]):
