@@ -66,6 +66,7 @@ __all__ = [
     "item",
     "item_of_row",
     "joined",
+    "known",
     "least",
     "let_go",
     "middle",
@@ -139,7 +140,7 @@ def compared(sign: str, left: Any, right: Any) -> Any:
     return protocols.ordered(sign, left, right, comparisons.compared)
 
 
-sliced = slice
+sliced, known = slice, bool
 
 
 def check(test: Any, message: Any) -> None:

@@ -89,16 +89,6 @@ def a_loop_in_a_generator() -> None:
     weft.compile(lambda x: sum(halves(x)))(np.float64(9))
 
 
-@wrong("W201", TypeError)
-def a_ternary_in_a_generator() -> None:
-    def signs(xs: Any) -> Iterator[Any]:
-        for x in xs:
-            sign = 1 if x > 0 else -1  # here
-            yield sign
-
-    weft.compile(lambda xs: sum(signs(xs)))(np.ones(3))
-
-
 @wrong("W112", TypeError)
 def a_bound_of_rounds_below_zero() -> None:
     weft.while_loop(lambda x: x < 9, lambda x: x * 2, 1.0, max_iterations=-1)  # here

@@ -810,7 +810,7 @@ def a_size_that_nothing_fed_tells() -> None:
     g = weft.Graph("mlp")
     with g.as_default():
         x = weft.placeholder("f32[b,4]", name="x")
-        zeros = np.zeros(x.shape[0])  # here
+        zeros = weft.numpy.zeros(x.shape[0])  # here
     weft.Session(g).run(zeros)
 
 

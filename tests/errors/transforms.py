@@ -129,8 +129,8 @@ def cotangents_that_are_too_many() -> None:
 
 @wrong("W114", TypeError)
 def a_custom_gradient_that_is_missing() -> None:
-    @weft.custom_vjp  # here
-    def scaled(x: Any) -> Any:
+    @weft.custom_vjp
+    def scaled(x: Any) -> Any:  # here
         return x * 2
 
     weft.compile(lambda x: scaled(x))(X)

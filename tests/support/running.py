@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -33,8 +34,13 @@ def in_threads(*works: Callable[[], Any]) -> None:
 
 def python(code: str, *args: str, cwd: Path | None = None, timeout: float = 100,
            **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a program, which may import this folder; ``environment`` is added to that of the test."""
+    """Run a program from a file, as code has its source there; it may import this folder.
+    ``environment`` is added to that of the test."""
     path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-    return subprocess.run([sys.executable, "-c", code, *args], cwd=cwd, timeout=timeout, text=True,
-                          capture_output=True, check=False,
-                          env={**os.environ, "PYTHONPATH": path.rstrip(os.pathsep), **environment})
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "program.py"
+        file.write_text(code, encoding="utf-8")
+        return subprocess.run(
+            [sys.executable, str(file), *args], cwd=cwd, timeout=timeout, text=True,
+            capture_output=True, check=False,
+            env={**os.environ, "PYTHONPATH": path.rstrip(os.pathsep), **environment})

@@ -77,16 +77,24 @@ def _is_of(code: CodeType, text: str) -> bool:
         same = _codes(text).get((code.co_firstlineno, code.co_name), ())
     except SyntaxError:
         return False
-    return code in same or any(_is_within(each, code) for each in same)
+    return any(_are_alike(each, code) or _is_within(each, code) for each in same)
+
+
+def _are_alike(plain: CodeType, code: CodeType) -> bool:
+    """Whether two do the same, whatever ``from __future__ import`` and files they are of."""
+    return plain.co_code == code.co_code and plain.co_names == code.co_names and (
+        _constants(plain) == _constants(code))
+
+
+def _constants(code: CodeType) -> list[str]:
+    return [repr(each) for each in code.co_consts if not isinstance(each, CodeType)]
 
 
 def _is_within(plain: CodeType, code: CodeType) -> bool:
     if code.co_code == plain.co_code or set(code.co_names) == set(plain.co_names):
         return False  # no hook was there
     return all({*map(repr, getattr(plain, part))} <= {*map(repr, getattr(code, part))} for part in (
-        "co_names", "co_varnames", "co_freevars")) and {
-            repr(each) for each in plain.co_consts if not isinstance(each, CodeType)} <= {
-            repr(each) for each in code.co_consts}
+        "co_names", "co_varnames", "co_freevars")) and {*_constants(plain)} <= {*_constants(code)}
 
 
 @functools.lru_cache(64)

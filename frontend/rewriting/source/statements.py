@@ -112,7 +112,10 @@ class _Scope(ast.NodeTransformer):
     def visit(self, node: ast.AST) -> Any:
         """Statements with a ``yield`` inside stay statements of the generator itself."""
         if isinstance(node, (ast.If, ast.While, ast.For, ast.Try)) and _generates(node):
-            return self.generic_visit(node)
+            self.generic_visit(node)
+            if isinstance(node, (ast.If, ast.While)):
+                node.test = _weft("known", [node.test], node.test)
+            return node
         return super().visit(node)
 
     def visit_If(self, node: ast.If) -> list[ast.stmt]:

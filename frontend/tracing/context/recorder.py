@@ -120,10 +120,15 @@ class TraceContext(Effects):
 
     def in_function(self, hint: str) -> str:
         """What to do about a line that asks for a traced value: in a graph, to have it in a
-        function that is rewritten, or to call NumPy's functions by ``weft.numpy``."""
+        function that is rewritten."""
         return hint if not self.endless else (
-            "put these lines into a function under @weft.compile and call it here, or call "
-            f"weft.numpy's function, or {hint}")
+            f"put these lines into a function under @weft.compile and call it here, or {hint}")
+
+    def by_numpy(self, hint: str) -> str:
+        """What to do about a function of NumPy that cannot know traced values: in a graph, whose
+        lines are not rewritten, to call that of ``weft.numpy``."""
+        return hint if not self.endless else (
+            "make arrays in a graph by weft.numpy: weft.numpy.zeros(n), weft.numpy.array([x, y])")
 
     def end(self) -> None:
         """After the user's code, check what was to be."""

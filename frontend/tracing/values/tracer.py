@@ -439,8 +439,9 @@ class SymbolicDim(Tracer):
             difference, Expr) else difference != 0
 
     def __index__(self) -> int:
-        raise self._no_number("an int", "make arrays of this size with np.full(shape, 0.0, like=x) "
-                              "or np.zeros_like(x); for a loop or a step give the dim no symbol")
+        raise self._no_number("an int", self._ctx.by_numpy(
+            "make arrays of this size with np.full(shape, 0.0, like=x) or np.zeros_like(x); for a "
+            "loop or a step give the dim no symbol"))
 
     def _plain_hint(self) -> str:
         return ("make arrays of this size with np.arange(n, like=x) or np.full(n, 0.0, like=x); "

@@ -101,7 +101,7 @@ class Unknown(TracedArray):
 
     def __index__(self) -> int:
         choice = rewrite_of(user_loc())
-        raise self._no_number("an index or a size", self._ctx.in_function(
+        raise self._no_number("an index or a size", self._ctx.by_numpy(
             "name the argument in static_argnames" if self.is_parameter else
             f"write {choice}" if choice else
             "take sizes from the shapes of arrays, or pass the number as a static argument"))
@@ -114,7 +114,7 @@ class Unknown(TracedArray):
             raise self._stored()
         if makes_masked(sys._getframe(1)):
             raise self._refused(of_class(np.ma.MaskedArray))
-        raise self._no_number("a plain array of it", self._ctx.in_function(self._plain_hint()))
+        raise self._no_number("a plain array of it", self._ctx.by_numpy(self._plain_hint()))
 
     def _plain_hint(self) -> str:
         if self.is_parameter:
@@ -129,6 +129,6 @@ class Unknown(TracedArray):
         problem = error(
             "W203", f"{self.name} is traced and cannot be stored into a plain array",
             locs=user_loc(), types=[self.type],
-            hint=self._ctx.in_function("arrays made in the traced function can hold it: copy this "
+            hint=self._ctx.by_numpy("arrays made in the traced function can hold it: copy this "
                                        "one there first, own = np.array(y)"))
         return self._refused(problem)

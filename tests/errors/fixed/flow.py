@@ -95,16 +95,6 @@ def a_loop_in_a_generator() -> Any:
     return weft.compile(lambda x: sum(halves(x)))(np.float64(9)), 9 / 16
 
 
-@fixed("sign = np.where(x > 0, 1, -1)")
-def a_ternary_in_a_generator() -> Any:
-    def signs(xs: Any) -> Iterator[Any]:
-        for x in xs:
-            sign = np.where(x > 0, 1, -1)
-            yield sign
-
-    return weft.compile(lambda xs: sum(signs(xs)))(np.array([1.0, -2.0, 3.0])), 1
-
-
 @fixed("give 0 or more")
 def a_bound_of_rounds_below_zero() -> Any:
     return weft.while_loop(lambda x: x < 9, lambda x: x * 2, 1.0, max_iterations=9), 16.0

@@ -752,7 +752,7 @@ def a_size_that_nothing_fed_tells() -> Any:
     g, value = weft.Graph("mlp"), X
     with g.as_default():
         x = weft.placeholder("f32[b,4]", name="x")
-        zeros = np.zeros(x.shape[0])
+        zeros = weft.numpy.zeros(x.shape[0])
     return weft.Session(g).run(zeros, {'x:0': value}), np.zeros(3)
 
 
@@ -817,12 +817,21 @@ def a_shift_by_a_half() -> Any:
 
 @fixed("own = np.array(y)")
 def an_array_of_the_function_around() -> Any:
-    y, g = np.zeros(3), weft.Graph()
-    with g.as_default():
-        v = weft.placeholder("f64", (), name="v")
-        own = np.array(y)
-        own[0] = v
-    return weft.Session(g).run(own + 0, {v: 5}), [5.0, 0, 0]
+    made, g = list[Any](), weft.Graph()
+
+    @weft.compile
+    def outer(x: Any) -> Any:
+        y = np.zeros(3)
+        with g.as_default():
+            v = weft.placeholder("f64", (), name="v")
+            own = np.array(y)
+            own[0] = v
+            made.extend((v, own + 0))
+        return x
+
+    outer(X)
+    v, found = made
+    return weft.Session(g).run(found, {v: 5}), [5.0, 0, 0]
 
 
 @fixed("np.real(x).astype(np.float64)")
