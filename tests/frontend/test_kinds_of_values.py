@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import collections.abc
 import numbers
+import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -214,13 +215,82 @@ def test_errors_that_are_to_be_heard_of_are_refused(how: Any) -> None:
         weft.compile(inverse)(np.zeros(2))
 
 
-def test_a_caller_who_wants_to_hear_of_errors_is_warned() -> None:
-    compiled = weft.compile(lambda x: 1 / x)
-    with np.errstate(divide="raise"), pytest.warns(weft.TracingWarning, match="has no effect"):
-        assert compiled(np.zeros(1)) == np.inf
-    with warnings.catch_warnings():
+def heard_at(call: Callable[..., Any], *args: Any) -> list[tuple[str, int]]:
+    """The places of the TracingWarnings of one call."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        call(*args)
+    assert all(each.category is weft.TracingWarning for each in found)
+    return [(Path(each.filename).name, each.lineno) for each in found]
+
+
+@pytest.mark.parametrize("native", ["1", "0"])
+def test_a_caller_who_wants_to_hear_of_errors_is_told_each_time(
+    native: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("WEFT_NATIVE_CALL", native)
+    compiled, zeros = weft.compile(lambda x: 1 / x), np.zeros(1)
+    total = weft.Variable(zeros)
+    stateful = weft.compile(lambda x: total.assign_add(1 / x))
+    weft.export(lambda x: 1 / x, zeros, path=tmp_path / "m")
+    graph = weft.Graph()
+    with graph.as_default():
+        x = weft.placeholder("f64", (1,), name="x")
+        y = 1 / x
+    step = weft.Session(graph).make_callable(y, [x])
+    here = (Path(__file__).name, heard_at.__code__.co_firstlineno + 4)
+    for call in (compiled, stateful, weft.load(tmp_path / "m"), step):
+        assert heard_at(call, zeros) == []  # the first call compiles, the second one may be native
+        assert heard_at(call, zeros) == []
+        for how in ("raise", "print", "log"):
+            for _ in range(2):
+                with np.errstate(divide=how):  # type: ignore[arg-type]
+                    assert heard_at(call, zeros) == [here], how
+        with np.errstate(divide="ignore", over="warn"):
+            assert heard_at(call, zeros) == []
+        before = np.seterr(invalid="raise")
+        try:
+            assert heard_at(call, zeros) == [here]
+            assert heard_at(call, np.zeros(1)[::-1]) == [here]
+        finally:
+            np.seterr(**before)
+        assert heard_at(call, zeros) == []
+    with np.errstate(over="raise"):
+        assert heard_at(weft.compile(lambda x: x + 1), zeros) == [here]
+
+
+@pytest.mark.parametrize("native", ["1", "0"])
+def test_a_warning_that_is_an_error_runs_nothing(
+    native: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEFT_NATIVE_CALL", native)
+    total, seen = weft.Variable(np.ones(1)), list[int]()
+
+    @weft.compile
+    def counted(x: Any) -> Any:
+        seen_ = weft.host_call(lambda x: seen.append(1) or x, "f64[1]", x)
+        total.assign_add(seen_)
+        return seen_
+
+    counted(np.ones(1))
+    counted(np.ones(1))
+    with np.errstate(divide="raise"), warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert compiled(np.zeros(1)) == np.inf
+        for _ in range(2):
+            with pytest.raises(weft.TracingWarning, match=r"divide='raise'.*has no effect"):
+                counted(np.ones(1))
+    assert seen == [1, 1] and total.numpy() == 3
+    assert counted(np.ones(1)) == 1 and total.numpy() == 4
+
+
+def test_errors_are_not_raised_in_other_threads_because_of_this_one() -> None:
+    compiled, found = weft.compile(lambda x: 1 / x), list[Any]()
+    compiled(np.zeros(1))
+    with np.errstate(divide="raise"):
+        thread = threading.Thread(target=lambda: found.append(heard_at(compiled, np.zeros(1))))
+        thread.start()
+        thread.join()
+    assert found == [[]]
 
 
 # -- ranges

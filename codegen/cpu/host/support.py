@@ -129,6 +129,7 @@ def _serve(table: ImportTable) -> FunctionText:
                       "ptr results", "ptr table")
     inputs, count = header_word(f, "inputs"), header_word(f, "results")
     _evaluate_sizes(f, "%dims")
+    _tell_unheard(f, table)
     data = element(f, "ptr", "%pointers", inputs)
     made = f(f"call i64 @weft_results(i64 {count}, ptr %rows, ptr {data}, ptr %dims, "
              "ptr %results, ptr %table)")
@@ -198,6 +199,24 @@ def _evaluate_sizes(f: FunctionText, dims: str) -> None:
         guard(f, f(f"icmp sge i64 {load_at(f, 'i64', dims, i)}, 0"))
     f.jump(done)
     f.place(done)
+
+
+def _tell_unheard(f: FunctionText, table: ImportTable) -> None:
+    """Tell who has asked NumPy to raise errors of floats that programs do not; that may raise."""
+    place = f.alloca("ptr", 1, 8)
+    state = ("ptr", table.load(f, "errstate"))
+    table.call(f, "i32", "PyContextVar_Get", state, ("ptr", "null"), ("ptr", place))
+    found = f(f"load ptr, ptr {place}")
+    table.call(f, "void", "Py_DecRef", ("ptr", found))  # which its context has, too
+    tell, told, go = f.fresh("tell"), f.fresh("told"), f.fresh("go")
+    f.branch(f(f"icmp eq ptr {found}, {table.load(f, 'ordinary')}"), go, tell)
+    f.place(tell)
+    made = table.call(f, "ptr", "PyObject_CallNoArgs", ("ptr", table.load(f, "unheard")))
+    table.call(f, "void", "Py_DecRef", ("ptr", made))  # which takes null, too
+    f.branch(f(f"icmp eq ptr {made}, null"), told, go)
+    f.place(told)
+    f.ret("ptr null")
+    f.place(go)
 
 
 def _return_results(f: FunctionText, table: ImportTable, results: str, count: str) -> None:

@@ -26,9 +26,10 @@ from ....ir.graph import Builder, Graph, Node, Value
 from ....ir.indices.index import Dim, Expr
 from ....ir.ops.table import OPS
 from ....ir.types import DType, Loc, NoDTypeError, TensorType, as_dtype, dtype_of
+from ....runtime.entry.float_errors import heard
 from ..arrays.buffer import Buffer, unwrapped
 from ..arrays.views import track
-from ..guards.float_errors import check_unheard, heard
+from ..guards.float_errors import check_unheard
 from ..source import SourceMap, name_of, user_loc
 from ..subclasses import checked_class, computes_itself
 from ..values.operation import Operation

@@ -1,0 +1,44 @@
+"""Who calls a program and has told NumPy to raise or to report floating-point errors: programs
+have infinities and NaN and report nothing, so that is said, each time that one runs.
+
+NumPy keeps what it is told in a context variable. Native code compares that with ``ORDINARY``, what
+it is where nobody has told anything, which takes some nanoseconds; only of another it asks here.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from contextvars import Context, ContextVar
+from types import FrameType
+
+import numpy as np
+from numpy._core import umath
+
+from ...ir.diagnose import TracingWarning
+
+STATE: ContextVar[object] = umath._extobj_contextvar  # type: ignore[attr-defined]
+ORDINARY = Context().run(STATE.get)
+HEARD = frozenset({"raise", "call", "print", "log"})
+FIX = "check results: assert np.all(np.isfinite(y))"
+_INTERNAL = (__name__.partition(".")[0], "numpy")
+
+
+def heard() -> dict[str, str]:
+    """The kinds of errors that would be raised or reported here, and how."""
+    return {kind: how for kind, how in np.geterr().items() if how in HEARD}
+
+
+def tell_unheard() -> None:
+    """Warn (TracingWarning) of what the caller of a program asks for in vain, at its line."""
+    found = heard()
+    if not found:
+        return
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INTERNAL:
+        frame = frame.f_back
+    file, line = ("<unknown>", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+    asked = ", ".join(f"{kind}={how!r}" for kind, how in found.items())
+    warnings.warn_explicit(
+        f"np.seterr({asked}), or np.errstate, has no effect on calls of compiled code, in which "
+        f"1 / 0.0 is inf: {FIX}", TracingWarning, file, line)
