@@ -230,6 +230,8 @@ def _record(
         holds = kept(end.failure) if end.holds is None else end.holds
         ctx.failing(holds, end.failure)
         result = False  # which no call gives
+    if ctx.classed is not None:
+        raise ctx.classed
     ctx.end()
     check_unchanged(arguments, in_tree, inputs, signature.names, function)
     ctx.graph.results, out_tree, out_kinds = _results(

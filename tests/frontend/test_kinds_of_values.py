@@ -4,6 +4,8 @@ and arrays of classes and byte orders that a program would lose."""
 from __future__ import annotations
 
 import collections.abc
+import functools
+import itertools
 import numbers
 import threading
 import warnings
@@ -213,6 +215,87 @@ def test_errors_that_are_to_be_heard_of_are_refused(how: Any) -> None:
 
     with pytest.raises(weft.Error, match=rf"W113: np.errstate\(divide='{how}'\) has no effect"):
         weft.compile(inverse)(np.zeros(2))
+
+
+alias = isinstance
+KINDS = (np.ndarray, np.float64, np.generic, numbers.Number, float, collections.abc.Iterable)
+
+
+def called(f: Any, x: Any, kind: Any) -> Any:
+    return f(x, kind)
+
+
+def by_a_local(x: Any, kind: Any) -> Any:
+    table = {"is": isinstance}
+    return table["is"](x, kind)
+
+
+@pytest.mark.parametrize("ask", [
+    lambda x: tuple(map(isinstance, [x] * len(KINDS), KINDS)),
+    lambda x: tuple(map(functools.partial(isinstance, x), KINDS)),
+    lambda x: tuple(functools.partial(isinstance, x)(kind) for kind in KINDS),
+    lambda x: tuple(itertools.starmap(isinstance, [(x, kind) for kind in KINDS])),
+    lambda x: tuple(alias(x, kind) for kind in KINDS),
+    lambda x: tuple(called(isinstance, x, kind) for kind in KINDS),
+    lambda x: tuple(by_a_local(x, kind) for kind in KINDS),
+    lambda x: [*map(isinstance, (x, 1.0), (np.ndarray, float))],
+    lambda x: (any(map(isinstance, [x], [np.ndarray])), all(map(alias, [x], [np.float64]))),
+    lambda x: sum(map(isinstance, [x, x, 3], [np.ndarray, np.float64, int])),
+    lambda x: [kind.__name__ for kind in filter(functools.partial(isinstance, x), KINDS)],
+    lambda x: list(itertools.compress("abcdef", map(isinstance, itertools.repeat(x), KINDS))),
+], ids=range(12))
+@pytest.mark.parametrize("value", [
+    np.arange(3.0), np.array(2.0), np.float64(2.0), 2.0], ids=["array", "0-d", "scalar", "number"])
+def test_isinstance_as_a_value(ask: Callable[[Any], Any], value: Any) -> None:
+    compiled = weft.compile(ask)
+    assert compiled(value) == compiled(value) == ask(value)
+
+
+def test_isinstance_as_a_value_of_code_without_a_source() -> None:
+    """It cannot be rewritten: an error, and not another answer."""
+    names: dict[str, Any] = {"np": np}
+    exec("def f(x):\n    return tuple(map(isinstance, [x], [np.ndarray]))", names)
+    exec("def g(x):\n    return tuple(isinstance(each, np.ndarray) for each in [x])", names)
+    with pytest.raises(weft.Error, match=r"(?s)W201: .* isinstance .* fix: write isinstance"):
+        weft.compile(names["f"])(np.arange(3.0))
+    assert weft.compile(names["g"])(np.arange(3.0)) == (True,)
+
+
+SPECIAL = (
+    "__index__", "__int__", "__float__", "__complex__", "__round__", "__trunc__", "__array__",
+    "__array_priority__", "__array_ufunc__", "__setitem__", "__divmod__", "__matmul__", "__copy__",
+    "__deepcopy__", "__array_namespace__", "__bool__", "__abs__", "__len__", "__iter__")
+
+
+@pytest.mark.parametrize("value", [
+    np.arange(3.0), np.arange(3), np.array(2.0), np.array(2), np.float64(2), np.float32(2),
+    np.int64(2), np.bool_(True), np.complex128(2j), 2.0, 2, True, 2j], ids=repr)
+def test_special_methods_are_there_as_in_numpy(value: Any) -> None:
+    def has(x: Any) -> Any:
+        return tuple(hasattr(x, name) for name in SPECIAL)
+
+    def gets(x: Any) -> Any:
+        return tuple(getattr(x, name, None) is not None for name in SPECIAL)
+
+    def kind(x: Any) -> str:
+        if hasattr(x, "__len__"):
+            return "row"
+        return "whole" if hasattr(x, "__index__") else "real" if hasattr(
+            x, "__float__") else "other"
+
+    for f in (has, gets, kind):
+        assert weft.compile(f)(value) == f(value)
+
+
+def test_special_methods_still_convert() -> None:
+    """What the questions above deny, C code finds."""
+    x, two = np.arange(3.0), 2.0
+    for f in (lambda x, y: np.asarray(y) + x, lambda x, y: np.add(x, y), lambda x, y: x * y,
+              lambda x, y: np.stack([y, y]), lambda x, y: np.array([y, x[0]]),
+              lambda x, y: divmod(y, 0.75)[1], lambda x, y: round(y), lambda x, y: float(y),
+              lambda x, y: np.float64(3) * y, lambda x, y: np.multiply.outer(x, y)):
+        np.testing.assert_array_equal(weft.compile(f)(x, two), f(x, two))
+    assert weft.compile(lambda n: [1, 2, 3][n])(1) == 2
 
 
 def heard_at(call: Callable[..., Any], *args: Any) -> list[tuple[str, int]]:

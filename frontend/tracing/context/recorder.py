@@ -64,6 +64,7 @@ class TraceContext(Effects):
         self.kept: list[tuple[str, tuple[Loc, ...]]] = [] if parent is None else parent.kept
         self.at_end: list[Callable[[], None]] = []  # checks for when the user's code has ended
         self.refused: Error | None = None  # the last use of a tracer as a number
+        self.classed: Error | None = None  # what C code that asked for a class is to be told
         self.text: tuple[Any, tuple[Loc, ...]] | None = None  # the last text of traced values
         # Whether this is a way of an if, and whether the user may catch what is raised here.
         self.way = False
