@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Generator, Iterator
+from typing import Any
 
 from ...ir.plans.control import OFFSETS, SIZE
 from ..host import HostSteps
@@ -61,7 +62,7 @@ class Control(Hook):
             self._host = _HOST(serving.send)
             self._put("host", self._host)
 
-    def _put(self, field: str, function: object) -> None:
+    def _put(self, field: str, function: Any) -> None:
         self._block[OFFSETS[field] // 8] = ctypes.cast(function, ctypes.c_void_p).value or 0
 
 

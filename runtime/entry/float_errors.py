@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from contextvars import Context, ContextVar
+from contextvars import Context
 from types import FrameType
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy._core import umath
 
 from ...ir.diagnose import TracingWarning
 
-STATE: ContextVar[object] = umath._extobj_contextvar  # type: ignore[attr-defined]
+STATE = umath._extobj_contextvar
 ORDINARY = Context().run(STATE.get)
 HEARD = frozenset({"raise", "call", "print", "log"})
 FIX = "check results: assert np.all(np.isfinite(y))"
