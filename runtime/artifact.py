@@ -40,7 +40,7 @@ from ..ir.plans.entry import Input
 from ..ir.plans.plan import CheckSite, Relation, Slot
 from ..ir.types import Loc, parse_dim, parse_type
 from .entry.control import Hook
-from .entry.float_errors import ORDINARY, STATE, tell_unheard
+from .entry.float_errors import tell_unheard
 from .entry.native import address_of, held_for
 from .lifetime import Lifetime
 from .profile.recording import active, span
@@ -459,8 +459,7 @@ class Loaded:
             hook = self._hooks.pop()
         except IndexError:
             hook = Hook()
-        if STATE.get() is not ORDINARY:
-            tell_unheard()
+        tell_unheard()
         status = self._run(*([] if self._weights is None else [self._weights.handle]), pointers,
                            sizes.dims,
                            None if arena is None else ctypes.c_void_p(address_of(arena)),

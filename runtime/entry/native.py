@@ -38,7 +38,7 @@ from ..host import HostSteps
 from ..lifetime import Lifetime
 from ..looks import MAIN, WATCHED, look
 from .control import Control
-from .float_errors import ORDINARY, STATE, tell_unheard
+from .float_errors import ORDINARY, QUIET, STATE, tell_unheard
 
 Array = NDArray[Any]
 Lookup = Callable[[str], int]
@@ -238,6 +238,7 @@ class Support:
         _fill(table, names, {"pool": id(self._capsule), "look": id(look),
                              "watched": ctypes.addressof(WATCHED), "main": ctypes.addressof(MAIN),
                              "errstate": id(STATE), "ordinary": id(ORDINARY),
+                             "quiet": ctypes.addressof(QUIET.word),
                              "unheard": id(tell_unheard)})
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
 
@@ -374,8 +375,7 @@ class CtypesCall:
                        for output in entry.outputs]
         except ValueError:  # a negative size, or more elements than an array can have
             return None
-        if STATE.get() is not ORDINARY:
-            tell_unheard()
+        tell_unheard()
         status = self._run([*held, *results], dims)
         if status not in (0, NO_MEMORY, MISFIT):
             self._fail(status)

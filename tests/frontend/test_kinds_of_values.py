@@ -7,6 +7,7 @@ import collections.abc
 import functools
 import itertools
 import numbers
+import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -364,6 +365,29 @@ def test_a_warning_that_is_an_error_runs_nothing(
                 counted(np.ones(1))
     assert seen == [1, 1] and total.numpy() == 3
     assert counted(np.ones(1)) == 1 and total.numpy() == 4
+
+
+def test_who_wants_to_hear_of_nothing_pays_nothing() -> None:
+    """Python runs once for what NumPy was told, and not at each call."""
+    compiled, x = weft.compile(lambda x: 1 / x), np.zeros(1)
+    names: list[str] = []
+
+    def note(frame: Any, event: str, _: Any) -> None:
+        names.extend([frame.f_code.co_name] if event == "call" else [])
+
+    before = np.seterr(all="ignore")
+    try:
+        for at in range(4):
+            compiled(x)
+            sys.setprofile(note if at > 1 else None)
+            compiled(x)
+            sys.setprofile(None)
+            assert names == ["__call__"] * max(0, at - 1), at
+        with np.errstate(divide="raise"):
+            assert len(heard_at(compiled, x)) == 1
+        assert heard_at(compiled, x) == []
+    finally:
+        np.seterr(**before)
 
 
 def test_errors_are_not_raised_in_other_threads_because_of_this_one() -> None:

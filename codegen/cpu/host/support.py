@@ -208,8 +208,11 @@ def _tell_unheard(f: FunctionText, table: ImportTable) -> None:
     table.call(f, "i32", "PyContextVar_Get", state, ("ptr", "null"), ("ptr", place))
     found = f(f"load ptr, ptr {place}")
     table.call(f, "void", "Py_DecRef", ("ptr", found))  # which its context has, too
-    tell, told, go = f.fresh("tell"), f.fresh("told"), f.fresh("go")
-    f.branch(f(f"icmp eq ptr {found}, {table.load(f, 'ordinary')}"), go, tell)
+    other, tell, told, go = (f.fresh(label) for label in ("other", "tell", "told", "go"))
+    f.branch(f(f"icmp eq ptr {found}, {table.load(f, 'ordinary')}"), go, other)
+    f.place(other)
+    quiet = f(f"load atomic ptr, ptr {table.load(f, 'quiet')} monotonic, align 8")
+    f.branch(f(f"icmp eq ptr {found}, {quiet}"), go, tell)
     f.place(tell)
     made = table.call(f, "ptr", "PyObject_CallNoArgs", ("ptr", table.load(f, "unheard")))
     table.call(f, "void", "Py_DecRef", ("ptr", made))  # which takes null, too
