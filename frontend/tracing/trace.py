@@ -44,7 +44,6 @@ from .context.recorder import Rewritten, TraceContext
 from .failing import Failure, failure_of, kept
 from .foreign import refused_call
 from .guards.draws import Draws
-from .guards.float_errors import warn_unheard
 from .guards.lost import check_kept, check_leaks, check_unchanged, check_used_up
 from .guards.rebound import Binding, bindings
 from .operand import is_number, to_tracer
@@ -174,7 +173,6 @@ def trace_function(
         entries.append(Leaf(label, kind, type_, param))
         inputs.append(leaf if param is None else _argument(ctx, param, kind, leaf))
     draws = Draws(function) if lasting else None
-    warn_unheard(ctx.heard, definition(function))
     try:
         with ctx.activate(), standing_in():
             out_tree, out_kinds = _record(ctx, function, in_tree, inputs, signature)
@@ -232,6 +230,8 @@ def _record(
         holds = kept(end.failure) if end.holds is None else end.holds
         ctx.failing(holds, end.failure)
         result = False  # which no call gives
+    if ctx.classed is not None:
+        raise ctx.classed
     ctx.end()
     check_unchanged(arguments, in_tree, inputs, signature.names, function)
     ctx.graph.results, out_tree, out_kinds = _results(
