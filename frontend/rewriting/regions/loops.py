@@ -16,6 +16,7 @@ from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.growing import GrowingList
 from ...tracing.arrays.selection import Selection
 from ...tracing.context.active import current
+from ...tracing.context.distance import tell_bound
 from ...tracing.context.recorder import TraceContext
 from ...tracing.operand import as_dim
 from ...tracing.source import user_loc
@@ -88,7 +89,7 @@ def for_(
         return
     if isinstance(items, Range):
         most = items.most
-        _counted(items.number, items.rounds, asks, body, go_on, get, put, names,
+        _counted(items.bounded, items.rounds, asks, body, go_on, get, put, names,
                  most=ENDLESS if most is None else most)
         return
     rounds = Rounds.of(items, roots, body, get, names)
@@ -131,7 +132,13 @@ def _from(
     def item(k: Any) -> Any:
         if isinstance(items, (Zipped, Table)):
             return items.row(k + at)
-        return items[at] + k * items.step if isinstance(items, range) else items[k + at]
+        if not isinstance(items, range):
+            return items[k + at]
+        number = items[at] + k * items.step
+        least, most = sorted((items[at], items[-1]))
+        if isinstance(number, Tracer):
+            tell_bound(current(), number, most, least, max(items.stop, most))
+        return number
 
     _counted(item, len(items) - at, asks, body, go_on, get, put, names, ctx)
 

@@ -15,13 +15,15 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ....ir.graph import Node, Value, freeze
 from ....ir.indices.index import Dim, symbols_of
 from ..operand import as_dim
 from ..values.tracer import SymbolicDim, Tracer
 from .recorder import TraceContext
+
+_DEPTH = 16  # sums of sums that are looked into for bounds
 
 Parts = tuple[tuple[Value, Dim], ...]  # values with factors
 
@@ -63,6 +65,23 @@ def _is_place(x: Value) -> bool:
     return x.type.rank == 0 and x.dtype.is_int and x.dtype.itemsize >= 4
 
 
+class Bounds(NamedTuple):
+    """What an integer is at least and at most, and how many elements the longest array has that
+    goes by it: the end of its range."""
+
+    least: Dim
+    most: Dim
+    longest: Dim
+
+    def times(self, factor: int) -> Bounds:
+        ends = self.least * factor, self.most * factor
+        return Bounds(*(ends if factor >= 0 else ends[::-1]), self.longest)
+
+    def plus(self, other: Bounds) -> Bounds:
+        return Bounds(self.least + other.least, self.most + other.most,
+                      self.longest if self.longest != 0 else other.longest)
+
+
 @dataclass
 class Sum:
     """A constant, and numbers of values with their factors."""
@@ -89,7 +108,7 @@ class Sums:
         self.known: dict[Value, Sum] = {}
         self.numbers: dict[Hashable, int] = {}
         self.endless: set[str] = set()  # names of numbers of rounds: see ``tell_end``
-        self.bounds: dict[Value, Dim] = {}  # what values are at most
+        self.bounds: dict[Value, Bounds] = {}
 
     def number(self, key: Hashable) -> int:
         """One number for all that has this key."""
@@ -164,24 +183,40 @@ def tell_end(ctx: TraceContext, number: str, known: bool) -> None:
     (endless.discard if known else endless.add)(number)
 
 
-def tell_bound(ctx: TraceContext, x: Tracer, most: Dim) -> None:
-    """Say what an integer is at most."""
-    _sums(ctx).bounds[x.value] = most
+def tell_bound(ctx: TraceContext, x: Tracer, most: Dim, least: Dim = 0,
+               longest: Dim | None = None) -> None:
+    """Say what an integer is at most, and at least."""
+    _sums(ctx).bounds[x.value] = Bounds(least, most, most if longest is None else longest)
 
 
 def bound_of(ctx: TraceContext, x: Any) -> Dim | None:
     """What an integer is at most, if that was said or it is known."""
+    found = bounds_of(ctx, x)
+    return None if found is None else found.most
+
+
+def bounds_of(ctx: TraceContext, x: Any) -> Bounds | None:
+    """What an integer is at least and at most, if that was said of what it is a sum of."""
     if not is_computed(x):
-        return as_dim(x)
-    here: TraceContext | None = ctx
-    bounds, value = _sums(ctx).bounds, ctx.value_of(x)
-    while value not in bounds and here is not None:
-        around = _around(here, value)
-        if around is None:
+        return Bounds(as_dim(x), as_dim(x), 0)
+    return _bounds(ctx, ctx.value_of(x), _DEPTH)
+
+
+def _bounds(ctx: TraceContext, value: Value, depth: int) -> Bounds | None:
+    known = _sums(ctx).bounds.get(value)
+    if known is not None or depth == 0:
+        return known
+    constant = None if value.node is None or not _is_place(value) else _constant(value.node)
+    if constant is not None:
+        return Bounds(constant, constant, 0)
+    parts = _around(ctx, value) if value.node is None else _parts(value)
+    total = Bounds(0, 0, 0)
+    for part, factor in parts or ():
+        found = _bounds(ctx, part, depth - 1)
+        if found is None or not isinstance(factor, int):
             return None
-        ((value, _),) = around
-        here = here.parent
-    return bounds.get(value)
+        total = total.plus(found.times(factor))
+    return total if parts else None
 
 
 def is_computed(x: Any) -> bool:
