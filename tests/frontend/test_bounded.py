@@ -99,6 +99,23 @@ def in_loops(x: Any) -> Any:
     return s
 
 
+def numbered(x: Any) -> Any:
+    s = 0.0
+    for k, v in enumerate(x):
+        s = s * 0.5 + (np.arange(k) * v).sum() + np.ones(k + 2).sum()
+    return s
+
+
+def tables_of_rows(x: Any) -> Any:
+    s = 0.0
+    for t in range(1, len(x)):
+        a = np.zeros((t, 2))
+        a[t - 1, 1] = x[t]
+        a[0] = 1.0
+        s = s * 0.5 + a.sum() + a[-1, 1]
+    return s
+
+
 def into_an_array(x: Any) -> Any:
     out = np.zeros(len(x))
     for t in range(len(x)):
@@ -107,7 +124,7 @@ def into_an_array(x: Any) -> Any:
 
 
 FUNCTIONS = (sums, products, one_longer, backwards, filled, written, items, kinds, may_be_empty,
-             in_loops, into_an_array)
+             in_loops, numbered, tables_of_rows, into_an_array)
 
 
 def named(function: Callable[..., Any]) -> Any:

@@ -241,10 +241,11 @@ class Firsts(Selection):
         return super().beside(x)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        number = type(index) is int or (isinstance(index, Tracer) and not index.ndim
-                                        and index.dtype.kind in "iu")
+        first, *rest = index if isinstance(index, tuple) and index else (index,)
+        number = type(first) is int or (isinstance(first, Tracer) and not first.ndim
+                                        and first.dtype.kind in "iu")
         if number:
-            self.array[self.place(index)] = value
+            self.array[(self.place(first), *rest)] = value
         else:
             super().__setitem__(index, value)
 

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ....ir.graph import Node, Value, freeze
-from ....ir.indices.index import Dim, symbols_of
+from ....ir.indices.index import Dim, symbol, symbols_of
 from ..operand import as_dim
 from ..values.tracer import SymbolicDim, Tracer
 from .recorder import TraceContext
@@ -107,7 +107,7 @@ class Sums:
     def __init__(self) -> None:
         self.known: dict[Value, Sum] = {}
         self.numbers: dict[Hashable, int] = {}
-        self.endless: set[str] = set()  # names of numbers of rounds: see ``tell_end``
+        self.rounds: dict[str, Dim | None] = {}  # by the name of their number: see ``tell_end``
         self.bounds: dict[Value, Bounds] = {}
 
     def number(self, key: Hashable) -> int:
@@ -176,11 +176,10 @@ def _sums(ctx: TraceContext) -> Sums:
     return known
 
 
-def tell_end(ctx: TraceContext, number: str, known: bool) -> None:
-    """Say of a loop, the number of whose rounds has this name, whether it is known how many there
-    are. If not, what goes by that number is of no known size."""
-    endless = _sums(ctx).endless
-    (endless.discard if known else endless.add)(number)
+def tell_end(ctx: TraceContext, number: str, rounds: Dim | None) -> None:
+    """Say of a loop, the number of whose rounds has this name, how many rounds there are at most.
+    If that is not known (None), what goes by that number is of no known size."""
+    _sums(ctx).rounds[number] = rounds
 
 
 def tell_bound(ctx: TraceContext, x: Tracer, most: Dim, least: Dim = 0,
@@ -208,7 +207,7 @@ def _bounds(ctx: TraceContext, value: Value, depth: int) -> Bounds | None:
         return known
     constant = None if value.node is None or not _is_place(value) else _constant(value.node)
     if constant is not None:
-        return Bounds(constant, constant, 0)
+        return _of_size(_sums(ctx).rounds, constant)
     parts = _around(ctx, value) if value.node is None else _parts(value)
     total = Bounds(0, 0, 0)
     for part, factor in parts or ():
@@ -217,6 +216,17 @@ def _bounds(ctx: TraceContext, value: Value, depth: int) -> Bounds | None:
             return None
         total = total.plus(found.times(factor))
     return total if parts else None
+
+
+def _of_size(rounds: Mapping[str, Dim | None], size: Dim) -> Bounds | None:
+    """The bounds of a size, or of the number of a round."""
+    numbers = rounds.keys() & symbols_of(size)
+    if not numbers:
+        return Bounds(size, size, 0)
+    count = rounds[min(numbers)]
+    if count is None or size != symbol(min(numbers)):
+        return None
+    return Bounds(0, count - 1, count)
 
 
 def is_computed(x: Any) -> bool:
@@ -233,6 +243,7 @@ def distance(ctx: TraceContext, start: Any, stop: Any) -> Dim | None:
     for x, sign in ends:
         found = _sums(ctx).of(ctx, ctx.value_of(x)) if is_computed(x) else Sum(as_dim(x))
         total.add(found, sign)
-    if total.terms or not _sums(ctx).endless.isdisjoint(symbols_of(total.constant)):
+    rounds = _sums(ctx).rounds
+    if total.terms or any(rounds.get(name, 0) is None for name in symbols_of(total.constant)):
         return None
     return total.constant
