@@ -171,7 +171,7 @@ def arange(start_or_stop: Any, stop: Any = None, step: Any = 1, *, dtype: Any = 
         counted = cast(counted, wanted) if wanted.kind == "c" else counted
         if first == 0:
             return counted
-        return counted + as_number(first)  # type: ignore[no-any-return]
+        return counted + as_number(first)
     if any(isinstance(x, Tracer) for x in (start, stop, step)):
         return _computed(start, stop, step, dtype)
     return fresh(to_tracer(np.arange(start, stop, step, dtype=dtype)))

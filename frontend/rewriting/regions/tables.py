@@ -24,9 +24,11 @@ from .chosen_lists import watch_one
 from .state import context_of
 
 _EXACT = 1 << 20  # integers below this, of which products of three fit the 64 bits of a traced one
-_VIEWS = (type({}.keys()), type({}.values()), type({}.items()))
+_VIEWS = (type(dict[Any, Any]().keys()), type(dict[Any, Any]().values()),
+          type(dict[Any, Any]().items()))
 PLAIN = (list, tuple, dict, *_VIEWS)
-_OF_DICTS = tuple(type(iter(each)) for each in ({}, {}.values(), {}.items()))
+_OF_DICTS = (type(iter(dict[Any, Any]())), type(iter(dict[Any, Any]().values())),
+             type(iter(dict[Any, Any]().items())))
 _ITERATORS = (*map(type, (iter([]), iter(()), iter(range(0)), reversed([]), reversed(()))),
               *_OF_DICTS)
 
@@ -53,8 +55,8 @@ class Table:
                 return None
             rows.append(parts)
         columns = []
-        for parts in zip(*rows, strict=True):
-            column = _column(parts)
+        for numbers in zip(*rows, strict=True):
+            column = _column(numbers)
             if column is None:
                 return None
             columns.append(column)
