@@ -30,16 +30,16 @@ from .regions.growing import Own, extended, growing, let_go, popleft, queue
 from .regions.loops import for_, while_
 from .regions.raising import caught, raised
 from .regions.state import UNBOUND, context_of, is_traced, truth, values
+from .regions.tables import Fresh
 from .regions.telling import told
 from .source.matching import has_keys, is_one, is_row, middle, part, without
 
-__all__ = ["UNBOUND", "Filtered", "Own", "both", "called", "caught", "chained", "check", "choose",
-           "compared", "either", "extended", "filtered", "for_", "formatted", "given", "growing",
-           "has_keys", "heapify", "heappop", "heappush", "if_", "is_one", "is_row", "item",
-           "item_of_row",
-           "joined", "least", "let_go", "middle", "negated", "part", "percent", "places",
-           "popleft", "queue", "raised", "result", "sliced", "truth", "values", "while_",
-           "without"]
+__all__ = ["UNBOUND", "Filtered", "Fresh", "Own", "both", "called", "caught", "chained", "check",
+           "choose", "compared", "either", "extended", "filtered", "for_", "formatted", "given",
+           "growing", "has_keys", "heapify", "heappop", "heappush", "if_", "is_one", "is_row",
+           "item", "item_of_row", "joined", "least", "let_go", "middle", "negated", "part",
+           "percent", "places", "popleft", "queue", "raised", "result", "sliced", "truth", "values",
+           "while_", "without"]
 
 
 def called(function: Any) -> Any:
