@@ -36,7 +36,6 @@ from .frontend.session.session import Session
 from .frontend.tracing.arrays.variable import Variable
 from .frontend.tracing.context.dependencies import control_dependencies, group
 from .frontend.tracing.context.scope import device, name_scope
-from .frontend.tracing.guards.lost import TracingWarning
 from .frontend.tracing.host import host_call
 from .frontend.tracing.spec import Spec
 from .frontend.tracing.trace import Traced
@@ -47,7 +46,7 @@ from .frontend.transforms.forward import jvp
 from .frontend.transforms.gradients import grad, value_and_grad, vmap
 from .frontend.transforms.graph_gradients import gradients
 from .frontend.transforms.reverse import stop_gradient, vjp
-from .ir.diagnose import CODES, Error
+from .ir.diagnose import CODES, Error, TracingWarning
 from .runtime.saver import SaveWarning
 from .runtime.threads import set_num_threads
 

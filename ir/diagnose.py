@@ -60,6 +60,10 @@ class Error(Exception):
         return "\n".join(lines)
 
 
+class TracingWarning(UserWarning):
+    """Something in a compiled function does not do what it would do in Python."""
+
+
 def place_text(locs: Sequence[Loc]) -> list[str]:
     """The lines that show where the user wrote something."""
     return [line for loc in locs[:2] for line in _place(loc)]

@@ -22,7 +22,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 from weakref import WeakSet
 
-Lock = TypeVar("Lock")
+Lock = TypeVar("Lock")  # or a Condition or an Event, which have one
 
 
 class _Forks:
@@ -56,8 +56,8 @@ class _Forks:
         self.after()
         self.taken.clear()
         for lock in [*self.freed, *_of_properties()]:
-            if not lock._is_owned():  # this thread goes on with what it has locked
-                lock._at_fork_reinit()
+            if not (hasattr(lock, "_is_owned") and lock._is_owned()):
+                lock._at_fork_reinit()  # else this thread goes on with what it has locked
 
 
 def _took(lock: Any, taken: list[Any]) -> bool:
@@ -92,7 +92,7 @@ def held(locks: Callable[[], Iterable[Any]]) -> None:
 
 
 def freed(lock: Lock) -> Lock:
-    """A re-entrant lock that forked children find free."""
+    """A re-entrant lock, or an event, that forked children find free."""
     _FORKS.freed.add(lock)
     return lock
 

@@ -35,9 +35,12 @@ import numpy as np
 from ..ir.diagnose import Error, error
 from ..ir.forks import freed
 from ..ir.indices.walk import evaluate
+from ..ir.plans.control import ABORTED
 from ..ir.plans.entry import Input
 from ..ir.plans.plan import CheckSite, Relation, Slot
 from ..ir.types import Loc, parse_dim, parse_type
+from .entry.control import Hook
+from .entry.float_errors import tell_unheard
 from .entry.native import address_of, held_for
 from .lifetime import Lifetime
 from .profile.recording import active, span
@@ -50,7 +53,7 @@ from .verified import opened as plain_file
 Array = np.ndarray[Any, Any]
 
 _SEAL = "crc32"  # of a manifest: the checksum of all else that it says
-FORMAT = 3
+FORMAT = 4
 """The version of the manifest; a change that old readers cannot read makes it one more."""
 
 
@@ -275,7 +278,7 @@ class Loaded:
         self._args = [structure_of(text) for text in manifest["args"]]
         self._keywords = [(name, structure_of(text)) for name, text in manifest["keywords"]]
         self._results = structure_of(manifest["results"])
-        self._run = library[f"{self.name}_call"]
+        self._run = library[f"{self.name}_call_with_hook"]
         self._arena = library[f"{self.name}_arena_bytes"]
         self._arena.restype = ctypes.c_size_t
         self._arena.argtypes = [ctypes.c_int64] * len(self._symbols)
@@ -285,7 +288,8 @@ class Loaded:
             for slot, item in zip(self._inputs, manifest["inputs"], strict=True) if slot.var}
         self._stateful = any(slot.var for slot in self._outputs)
         self._lock = freed(threading.RLock())
-        self._spare: list[Array] = []  # at most one arena that no call uses
+        # At most one of each that no call uses.
+        self._spare, self._hooks = list[Array](), list[Hook]()
         self._last: _Sizes | None = None  # the next call mostly has the same
         self._flat = not self._keywords and all(each.kind is None for each in self._args)
 
@@ -313,8 +317,9 @@ class Loaded:
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Call the function as it was exported.
 
-        Raises ShapeError (W102, W105) or FeedError (W303) for arguments that do not fit, and
-        the error of a run-time check that fails.
+        Raises ShapeError (W102, W105) or FeedError (W303) for arguments that do not fit, the
+        error of a run-time check that fails, and what ends the call: Ctrl-C, what a signal's
+        handler raises, or the timeout of the step that makes it.
         """
         leaves: list[Any] = []
         if self._flat and not named and len(args) == len(self._args):
@@ -450,12 +455,20 @@ class Loaded:
                 arena = np.empty(size, np.uint8)
             if arena.size < size:
                 arena = np.empty(size, np.uint8)
+        try:
+            hook = self._hooks.pop()
+        except IndexError:
+            hook = Hook()
+        tell_unheard()
         status = self._run(*([] if self._weights is None else [self._weights.handle]), pointers,
                            sizes.dims,
                            None if arena is None else ctypes.c_void_p(address_of(arena)),
-                           ctypes.c_int32(self.threads))
+                           ctypes.c_int32(self.threads), hook.function)
         if arena is not None:
             self._spare[:] = [arena]
+        if status == ABORTED:
+            raise hook.ended()
+        self._hooks[:] = [hook]
         if status:
             self._fail(status)
 

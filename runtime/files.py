@@ -23,6 +23,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..ir.diagnose import Error, error
+from .handles import close_handle, open_handle
 
 _SUFFIX = "weft-partial"
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of renameat2
@@ -108,7 +109,7 @@ def _workplace(path: Path) -> Iterator[Path]:
     try:
         yield temporary
     finally:
-        os.close(handle)
+        close_handle(handle)
         shutil.rmtree(temporary, ignore_errors=True)
 
 
@@ -118,12 +119,12 @@ def _claim(path: Path) -> tuple[Path, int]:
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.{_SUFFIX}")
         temporary.mkdir()
         with suppress(FileNotFoundError):
-            handle = os.open(temporary, os.O_RDONLY)
+            handle = open_handle(temporary)
             with suppress(OSError):  # a file system without locks, on which nothing is swept either
                 fcntl.flock(handle, fcntl.LOCK_EX)
             if temporary.exists():
                 return temporary, handle
-            os.close(handle)
+            close_handle(handle)
         # Another writer has found it before it was locked.
 
 
@@ -134,12 +135,12 @@ def sweep(folder: Path, name: str | None = None) -> None:
     for found in filter(wanted.fullmatch, os.listdir(folder)):
         left = folder / found
         with suppress(OSError):  # it is gone already, or its writer lives
-            handle = os.open(left, os.O_RDONLY | os.O_DIRECTORY)
+            handle = open_handle(left, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(left)
             finally:
-                os.close(handle)
+                close_handle(handle)
 
 
 def _works_in(folder: Path) -> bool:

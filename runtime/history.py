@@ -29,6 +29,7 @@ from typing import Any
 
 from ..ir.diagnose import error
 from .files import new_file, sweep
+from .handles import close_handle, open_handle
 
 MANIFEST = "manifest.json"
 _PLAIN, _SHARDED = "weft-checkpoints-1", "weft-checkpoints-2"
@@ -165,9 +166,9 @@ def entries(folder: Path) -> list[Entry]:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    handle = os.open(folder, os.O_RDONLY)
+    handle = open_handle(folder)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(handle)
+        close_handle(handle)

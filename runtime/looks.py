@@ -4,7 +4,7 @@
                                                     commits nothing, with that error; it is made in
                                                     the thread that runs the program, once in 50 ms
 
-``look`` is what native code calls (``codegen/cpu/host/support``); ``WATCHED`` says how many calls
+``look`` is what native code calls (``codegen/cpu/host/running``); ``WATCHED`` says how many calls
 are watched in all threads, as who is not watched needs no GIL to find that out. Signals are looked
 for anyway, in the main thread, whose number ``MAIN`` has.
 """

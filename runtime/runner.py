@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from ..ir.diagnose import Error, error
+from ..ir.forks import freed
 
 
 class QueueRunner:
@@ -43,9 +44,9 @@ class QueueRunner:
                         hint="write such as weft.QueueRunner(q, lambda: q.enqueue(read()))")
         self.problem: BaseException | None = None
         self._queue, self._step = resource, step
-        self._lock = threading.Lock()
+        self._lock = freed(threading.RLock())
         self._running = threads
-        self._stopped = threading.Event()
+        self._stopped = False
         self._threads = [threading.Thread(target=self._run, name="weft-queue-runner", daemon=True)
                          for _ in range(threads)]
 
@@ -77,12 +78,12 @@ class QueueRunner:
 
     def stop(self) -> None:
         """Let the threads end after their steps; what they wait to put is dropped."""
-        self._stopped.set()
+        self._stopped = True
         self._queue.close(cancel_pending=True)
 
     def _run(self) -> None:
         try:
-            while not self._stopped.is_set():
+            while not self._stopped:
                 self._step()
         except (StopIteration, EOFError):
             pass

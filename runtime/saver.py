@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from ..ir.diagnose import error
+from ..ir.forks import freed
 from .checkpoint import Variables, save, step_of
 
 
@@ -59,8 +60,8 @@ class Saver:
         self._every = every
         self._keep = keep
         self._step = step
-        self._ended = threading.Event()
-        self._saving = threading.Lock()
+        self._ended = freed(threading.Event())
+        self._saving = freed(threading.RLock())
         self._thread: threading.Thread | None = None
 
     def save(self) -> None:

@@ -1,7 +1,9 @@
 """A plan as an object file with a plain C interface, which needs libc and nothing else.
 
     m.program, m.program_arena, kernels, pool     as in the JIT, but local to the object
-    m_call(weights, args, dims, arena, threads)   the core: finds weights, makes the arena, runs
+    m_call_with_hook(weights, args, dims, arena, threads, hook)    the core: finds weights, makes
+                                                                   the arena, runs
+    m_call                                        the same with the hook of all calls
     m(weights, x, y, b, threads), m_with_arena    the same with typed arguments
     m_load_weights, m_free_weights, m_arena_bytes, m_set_hook, m_check_cpu, m_check_message,
     m_version
@@ -123,8 +125,8 @@ def emit_artifact(artifact: Artifact) -> str:
     codes = {key: code for key, (code, _) in STATUS.items()}
     checked, state = emit_cpu_check(name, target, 0, codes["other_cpu"])
     writer = _Writer(artifact)
-    functions += [*checked, writer.call(), writer.typed(arena=False), writer.typed(arena=True),
-                  writer.arena_bytes(), writer.set_hook()]
+    functions += [*checked, writer.core(), writer.call(), writer.typed(arena=False),
+                  writer.typed(arena=True), writer.arena_bytes(), writer.set_hook()]
     if artifact.weights is not None:
         functions += [writer.load_weights(artifact.weights), writer.free_weights(artifact.weights)]
     texts, constants = writer.texts()
@@ -156,10 +158,21 @@ class _Writer:
         return FunctionText(result, name, params, attributes=portable(self.artifact.target))
 
     def call(self) -> FunctionText:
+        """The core with the hook that ``m_set_hook`` has set."""
+        params = [*self.handle, ("ptr", "args"), ("ptr", "dims"), ("ptr", "arena"),
+                  ("i32", "threads")]
+        f = self.function("i32", "call", params)
+        hook = f(f"load atomic ptr, ptr @{self.name}.hook monotonic, align 8")
+        given = ", ".join(f"{type_} %{param}" for type_, param in params)
+        f.ret(f"i32 {f(f'call i32 @{self.name}_call_with_hook({given}, ptr {hook})')}")
+        return f
+
+    def core(self) -> FunctionText:
         """The program on an array of argument pointers and an array of dims."""
         artifact = self.artifact
-        f = self.function("i32", "call", [*self.handle, ("ptr", "args"), ("ptr", "dims"),
-                                          ("ptr", "arena"), ("i32", "threads")])
+        f = self.function("i32", "call_with_hook", [
+            *self.handle, ("ptr", "args"), ("ptr", "dims"), ("ptr", "arena"), ("i32", "threads"),
+            ("ptr", "hook")])
         cpu = f(f"call i32 @{self.name}_check_cpu()")
         _unless(f, f"icmp ne i32 {cpu}, 0", f"i32 {cpu}")
         if self.handle:
@@ -190,8 +203,7 @@ class _Writer:
             f.ret(f"i32 {status}")
 
         control = f.alloca("i64", SIZE // 8, 8)
-        hook = f(f"load atomic ptr, ptr @{self.name}.hook monotonic, align 8")
-        f.do(f"store ptr {hook}, ptr {field(f, 'hook', control)}, align 8")
+        f.do(f"store ptr %hook, ptr {field(f, 'hook', control)}, align 8")
         program = f"call i32 @{self.name}.program(ptr {slots}, ptr %dims, ptr"
         threads = f"i64 {f('sext i32 %threads to i64')}, ptr {control})"
         if self.artifact.plan.arena == 0:

@@ -134,8 +134,8 @@ def features_of(name: Any, setting: str = "target") -> frozenset[str]:
     """What the CPU of that name can do, of the features that code may use; of 64-bit ARM's none,
     as their code is that of the baseline. ``setting`` says where the name was given.
 
-    Raises Error (W402) for a name that there is not, and for CPUs without fused multiply-add,
-    which every result relies on.
+    Raises Error (W402) for a name that there is not, or that is one of another architecture, and
+    for CPUs without fused multiply-add, which every result relies on.
     """
     x86, known = os.uname().machine == "x86_64", isinstance(name, str)
     if known and name in (_X86 if x86 else _ARM):
@@ -143,6 +143,11 @@ def features_of(name: Any, setting: str = "target") -> frozenset[str]:
     if known and x86 and name in _TOO_OLD:
         raise error("W402", f"{setting}={name!r}: that CPU has no AVX2 with fused multiply-add",
                     hint=f"use {setting}={PORTABLE!r}, the oldest that there is code for")
+    if known and name in ((_ARM if x86 else _X86.keys() | _TOO_OLD) - {PORTABLE}):
+        there, here = ("64-bit ARM", "x86-64")[::1 if x86 else -1]
+        raise error("W402", f"{setting}={name!r} is a CPU of {there}, and this machine, which "
+                            f"makes code for its own architecture only, is one of {here}",
+                    hint=f"use {setting}={PORTABLE!r}, or compile on a machine of that kind")
     names = [NATIVE, *(_X86 if x86 else _ARM)]
     near = difflib.get_close_matches(name.lower(), names, 3) if known else []
     raise error("W402", f"{setting}={name!r} is no name of a CPU that LLVM has",

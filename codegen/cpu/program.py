@@ -25,7 +25,7 @@ from ...ir.plans.plan import MISFIT, MOST_BYTES, NO_MEMORY, Plan, Window, tasks_
 from ...ir.plans.stack import STEPS_BYTES
 from .dims import emit_dim
 from .host.entry import emit_entry
-from .host.support import element
+from .host.layout import element
 from .loops.accesses import NOWHERE
 from .loops.kernel import emit_kernel
 from .steps.clock import clock_functions

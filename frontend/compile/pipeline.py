@@ -31,7 +31,7 @@ from ...ir.indices.dims import requirements
 from ...ir.indices.index import Dim
 from ...ir.kernels.kernel import Kernel
 from ...ir.plans.calls import Call, map_kernels
-from ...ir.plans.entry import Entry, entry_of
+from ...ir.plans.entry import MAX_RANK, Entry, entry_of
 from ...ir.plans.plan import KernelCall, Plan, Slot, host_steps
 from ...ir.plans.times import with_times
 from ...ir.text.printer import print_graph, print_kernel, print_plan
@@ -197,8 +197,18 @@ def _emit(known: Known) -> Known:
     return replace(known, llvm=emit_program(known.plan, known.target, known.entry))
 
 
+def _inline(known: Known) -> Known:
+    """Raises ShapeError (W102) for what goes in or out with more dims than arrays can have."""
+    for value in (*known.traced.params, *known.traced.results):
+        if value.type.rank > MAX_RANK:
+            raise error("W102", f"{value.name} has {value.type.rank} dims, and arrays have at most "
+                                f"{MAX_RANK}", locs=value.node.locs if value.node else user_loc(),
+                        hint="give it fewer, with .reshape(-1) for example")
+    return _pass("inline")(known)
+
+
 STEPS: tuple[Step, ...] = (
-    Step("inline", "graph", _pass("inline")),      # calls become the nodes they stand for
+    Step("inline", "graph", _inline),              # calls become the nodes they stand for
     Step("state", "graph", _pass("state")),        # variables become parameters and results
     Step("complex", "graph", _pass("complex")),    # complex values become two real ones
     Step("elements", "graph", _pass("elements")),  # elements of rows are elements of the array

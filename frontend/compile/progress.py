@@ -20,6 +20,7 @@ from contextvars import ContextVar
 from typing import TextIO
 
 from ...ir.diagnose import error
+from ...ir.forks import freed
 from ...runtime.profile.recording import active, span
 from ..tracing.source import user_loc
 
@@ -121,7 +122,7 @@ def _terminal() -> TextIO | None:
 @contextmanager
 def _shown(progress: Progress, stream: TextIO) -> Iterator[None]:
     """Show one line that changes, from the second on that the body takes; it goes at the end."""
-    ended = threading.Event()
+    ended = freed(threading.Event())
     thread = threading.Thread(target=_show, args=(progress, stream, ended), daemon=True,
                               name="weft progress")
     thread.start()

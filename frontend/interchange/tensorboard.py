@@ -10,11 +10,13 @@ import os
 import threading
 import time
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
+from weakref import WeakSet
 
 import numpy as np
 
 from ...ir.diagnose import error
+from ...ir.forks import held
 from ...ir.graph import Graph as IRGraph
 from ...ir.types import number_kind
 from ...runtime.files import written
@@ -51,6 +53,8 @@ class SummaryWriter:
     1
     """
 
+    living: ClassVar[WeakSet[SummaryWriter]] = WeakSet()  # whose events a fork finds whole
+
     @boundary
     def __init__(self, logdir: str | os.PathLike[str], filename_suffix: str = "") -> None:
         try:
@@ -59,10 +63,11 @@ class SummaryWriter:
             raise error("W404", "event files for TensorBoard need tensorboardX", locs=user_loc(),
                         hint="pip install 'weft[tensorboard]'") from None
         self.logdir = os.fspath(logdir)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         with written(self.logdir, "event file"):
             os.makedirs(self.logdir, exist_ok=True)
             self._events: Any = EventsWriter(os.path.join(self.logdir, "events"), filename_suffix)
+        SummaryWriter.living.add(self)
 
     def __enter__(self) -> SummaryWriter:
         return self
@@ -137,6 +142,9 @@ class SummaryWriter:
             events = self._open()
             events.write_event(event)
             events.flush()
+
+
+held(lambda: [writer._lock for writer in list(SummaryWriter.living)])
 
 
 def _numbers(tag: str, value: Any) -> Any:

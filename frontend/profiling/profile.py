@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...ir.forks import freed
 from ...runtime.files import new_file, written
 from ...runtime.profile.recording import ROOM, Recorder, Span, start, stop
 from ..tracing.boundary import boundary
@@ -61,7 +62,7 @@ class Profile:
 
     def __init__(self, path: str | os.PathLike[str] | None = None, events: int = ROOM) -> None:
         self._recorder = Recorder(events)
-        self._path, self._depth, self._lock = path, 0, threading.Lock()
+        self._path, self._depth, self._lock = path, 0, freed(threading.RLock())
 
     def __enter__(self) -> Profile:
         with self._lock:

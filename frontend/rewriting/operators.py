@@ -32,12 +32,14 @@ from .regions.growing import Own, extended, growing, let_go, popleft, queue
 from .regions.loops import for_, while_
 from .regions.raising import caught, raised
 from .regions.state import UNBOUND, context_of, is_traced, truth, values
+from .regions.tables import Fresh
 from .regions.telling import told
 from .source.matching import has_keys, is_one, is_row, middle, part, without
 
 __all__ = [
     "UNBOUND",
     "Filtered",
+    "Fresh",
     "Own",
     "attribute",
     "binary",

@@ -43,7 +43,6 @@ from .context.recorder import Rewritten, TraceContext
 from .failing import Failure, failure_of, kept
 from .foreign import refused_call
 from .guards.draws import Draws
-from .guards.float_errors import warn_unheard
 from .guards.lost import check_kept, check_leaks, check_unchanged, check_used_up
 from .guards.rebound import Binding, bindings
 from .operand import is_number, to_tracer
@@ -176,7 +175,6 @@ def trace_function(
     ctx.flags = frozenset(each.param.name.removesuffix(":0") for each in entries
                           if each.param is not None and each.name in flags)
     draws = Draws(function) if lasting else None
-    warn_unheard(ctx.heard, definition(function))
     try:
         with ctx.activate():
             out_tree, out_kinds = _record(ctx, function, in_tree, inputs, signature)
@@ -232,6 +230,8 @@ def _record(
         holds = kept(end.failure) if end.holds is None else end.holds
         ctx.failing(holds, end.failure)
         result = False  # which no call gives
+    if ctx.classed is not None:
+        raise ctx.classed
     ctx.end()
     check_unchanged(arguments, in_tree, inputs, signature.names, function)
     ctx.graph.results, out_tree, out_kinds = _results(

@@ -175,6 +175,7 @@ def scanned(
     rows = [ctx.apply(matched, (x, (count, *x.type.shape[1:]))) for x in rows]
     row_slots = [Slot(x.name, x.type.with_shape(x.type.shape[1:]), False) for x in rows]
     name = _index_name(ctx)
+    tell_end(ctx, name, count)
     _, args = tree.split((tree.unflatten(structure, [0] * len(leaves)),
                           tree.unflatten(row_tree, [0] * len(rows))))
 
@@ -238,7 +239,7 @@ def rounds(
     ``cond`` gave for ``init``, where that is known."""
     leaves, structure = traced(ctx, init)
     name = _index_name(ctx)
-    tell_end(ctx, name, limit is not ENDLESS)
+    tell_end(ctx, name, None if limit is ENDLESS else limit)
     _, args = tree.split((tree.unflatten(structure, [0] * len(leaves)),))
 
     def index() -> Tracer | None:

@@ -18,7 +18,7 @@ import ctypes
 import os
 import sys
 import sysconfig
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from types import MappingProxyType
@@ -30,13 +30,15 @@ from numpy.typing import NDArray
 
 from ...ir.indices.index import Dim
 from ...ir.indices.walk import evaluate
-from ...ir.plans.control import ABORTED, OFFSETS, SIZE
+from ...ir.plans.control import ABORTED
 from ...ir.plans.entry import SCALARS, Entry, Input
 from ...ir.plans.plan import MISFIT, NO_MEMORY
 from ...ir.types import DTYPES
 from ..host import HostSteps
 from ..lifetime import Lifetime
 from ..looks import MAIN, WATCHED, look
+from .control import Control
+from .float_errors import ORDINARY, QUIET, STATE, tell_unheard
 
 Array = NDArray[Any]
 Lookup = Callable[[str], int]
@@ -59,8 +61,6 @@ _OBJECTS: Mapping[str, object] = MappingProxyType({
     "True": True, "False": False, "NotImplemented": NotImplemented, "MemoryError": MemoryError,
     "float": float, "int": int, "complex": complex, "ndarray": np.ndarray,
 })
-_HOOK = ctypes.CFUNCTYPE(ctypes.c_int32)  # of what it is given, it needs nothing
-_HOST = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 _INT64 = range(-(2**63), 2**63)
 _METHOD_FLAGS = 0x80 | 0x02  # METH_FASTCALL | METH_KEYWORDS
 _SLOTS: Mapping[str, Any] = MappingProxyType({
@@ -236,7 +236,10 @@ class Support:
         self._capsule = new(*where, None)
         self._keep = keep
         _fill(table, names, {"pool": id(self._capsule), "look": id(look),
-                             "watched": ctypes.addressof(WATCHED), "main": ctypes.addressof(MAIN)})
+                             "watched": ctypes.addressof(WATCHED), "main": ctypes.addressof(MAIN),
+                             "errstate": id(STATE), "ordinary": id(ORDINARY),
+                             "quiet": ctypes.addressof(QUIET.word),
+                             "unheard": id(tell_unheard)})
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
 
     def pool_state(self) -> PoolState:
@@ -327,49 +330,6 @@ def _end(free: Callable[[], Any], *held: object) -> None:
     free()
 
 
-class Control:
-    """The control block of one run by ctypes (``ir/plans/control``), whose functions are in Python.
-    ctypes takes the GIL for them where it is not held."""
-
-    def __init__(self, steps: HostSteps | None) -> None:
-        self._block, self._steps = (ctypes.c_int64 * (SIZE // 8))(), steps
-        self._problem: BaseException | None = None
-        looking = self._looking()
-        next(looking)
-        self._held = _HOOK(looking.__next__), _HOST(self._host)
-        for name, held in zip(("hook", "host"), self._held, strict=True):
-            self._block[OFFSETS[name] // 8] = ctypes.cast(held, ctypes.c_void_p).value or 0
-        self.address = ctypes.addressof(self._block)
-
-    def _looking(self) -> Iterator[int]:
-        """Whether the run is over, each time that it is asked. A signal's handler runs as Python
-        goes on here, inside of the ``try``; in front of a function's body nothing could be."""
-        while True:
-            try:
-                yield self._problem is not None
-                look()
-            except GeneratorExit:
-                return
-            except BaseException as problem:
-                self._problem = problem
-
-    def _host(self, number: int, context: int, block: int) -> None:
-        assert self._steps is not None
-        try:
-            self._steps(number, context)
-        except BaseException as problem:
-            self._problem = problem
-        else:
-            ctypes.c_int32.from_address(block).value = 0
-
-    def ended(self, status: int) -> int:
-        """The status of the run, which is over. Raises what has ended it."""
-        problem, self._problem = self._problem, None
-        if status == ABORTED:  # what a handler raises in front of all of the above is lost
-            raise KeyboardInterrupt if problem is None else problem
-        return status
-
-
 class CtypesCall:
     """The same behaviour in Python; a call costs some microseconds."""
 
@@ -415,6 +375,7 @@ class CtypesCall:
                        for output in entry.outputs]
         except ValueError:  # a negative size, or more elements than an array can have
             return None
+        tell_unheard()
         status = self._run([*held, *results], dims)
         if status not in (0, NO_MEMORY, MISFIT):
             self._fail(status)
@@ -432,19 +393,21 @@ class CtypesCall:
         if size is None:
             size = self._arena_bytes(symbols)
         control = Control(self._host)
-        if not size:
-            status = int(self._program(pointers, symbols, None, self.threads, control.address))
-            return control.ended(status)
-        try:
-            block = self._spare.pop()
-        except IndexError:  # none yet, or a concurrent call has it
-            block = np.empty(0, np.uint8)
-        if block.size < size + 63:
-            block = np.empty(size + 63, np.uint8)
-        arena = -(-block.ctypes.data // 64) * 64
+        arena = None
+        if size:
+            try:
+                block = self._spare.pop()
+            except IndexError:  # none yet, or a concurrent call has it
+                block = np.empty(0, np.uint8)
+            if block.size < size + 63:
+                block = np.empty(size + 63, np.uint8)
+            arena = -(-block.ctypes.data // 64) * 64
         status = int(self._program(pointers, symbols, arena, self.threads, control.address))
-        self._spare[:] = [block]
-        return control.ended(status)
+        if size:
+            self._spare[:] = [block]
+        if status == ABORTED:
+            raise control.ended()
+        return status
 
 
 def held_for(wanted: Input, value: Any) -> Any:

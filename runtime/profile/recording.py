@@ -26,6 +26,7 @@ from weakref import WeakSet
 
 import numpy as np
 
+from ...ir.forks import freed
 from ...ir.plans.plan import Plan
 
 Array = np.ndarray[Any, Any]
@@ -79,7 +80,7 @@ class Recorder:
         self.runs: dict[tuple[int, Sizes], Runs] = {}
         self.threads: dict[int, str] = {}
         self.lost, self._room = 0, room
-        self._lock = threading.RLock()  # a signal handler may run a step anywhere
+        self._lock = freed(threading.RLock())  # a signal handler may run a step anywhere
 
     def _here(self) -> int:
         thread = threading.get_ident()

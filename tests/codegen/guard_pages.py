@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 import weft
 from weft.frontend.compile.pipeline import build
-from weft.runtime.entry.native import Control
+from weft.runtime.entry.control import Control
 
 Array = NDArray[Any]
 Side = Literal["before", "after"]

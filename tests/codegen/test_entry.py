@@ -34,8 +34,8 @@ from numpy._core.multiarray import get_handler_name
 from support.runs import FailedRunError, fail
 
 from weft.codegen.cpu.host.entry import emit_entry
+from weft.codegen.cpu.host.layout import LAYOUT
 from weft.codegen.cpu.host.pool import POOLED_BYTES
-from weft.codegen.cpu.host.support import LAYOUT
 from weft.ir.indices.index import symbol
 from weft.ir.plans.entry import Entry, Input, Output
 from weft.ir.types import DTYPES

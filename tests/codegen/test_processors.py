@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the name
 HERE = Path(weft.__file__).parents[1]
 MANY = sorted(processors._X86)
 NONSENSE = ("skylake-foo", "help", "", "+avx2", "haswell,znver4", "haswell ", "Haswell", "znver99",
-            "x86-64-v5", "x86_64_v3", "cortex-a76", "\0", "нет", "x" * 10_000)
+            "x86-64-v5", "x86_64_v3", "cortex-a769", "\0", "нет", "x" * 10_000)
 
 
 def run(program: str, **settings: str) -> subprocess.CompletedProcess[str]:
@@ -167,6 +167,28 @@ def test_a_name_that_there_is_not_never_comes_to_llvm(
     fix = re.search(r"use target='([^']+)'", caught.value.hint)
     assert fix is not None
     assert cpu_target(fix[1]).vector_bits >= 256
+
+
+@pytest.mark.parametrize("use", [compiled, exported, session, cpu_target])
+@pytest.mark.parametrize("name", sorted(processors._ARM - {"generic"}))
+def test_a_name_of_another_architecture_is_said_to_be_one(
+    use: Callable[[object], None], name: str
+) -> None:
+    with pytest.raises(weft.Error, match=rf"W402: target='{name}' is a CPU of 64-bit ARM") as found:
+        use(name)
+    assert found.value.hint.startswith("use target='x86-64-v3', or compile on a machine")
+
+
+def test_names_of_this_architecture_are_of_another_on_arm(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Machine:
+        machine = "aarch64"
+
+    monkeypatch.setattr(processors.os, "uname", Machine)
+    monkeypatch.setattr(processors, "PORTABLE", "generic")
+    assert features_of("apple-m1") == features_of("generic") == frozenset()
+    for name in ("haswell", "nehalem", "x86-64-v3"):
+        with pytest.raises(weft.Error, match=r"is a CPU of x86-64, .* one of 64-bit ARM"):
+            features_of(name)
 
 
 @pytest.mark.parametrize(("name", "fix"), [

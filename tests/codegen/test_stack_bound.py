@@ -206,3 +206,41 @@ def test_compilation_in_a_small_thread() -> None:
 @pytest.mark.parametrize("kilobytes", [256])
 def test_processes_with_a_small_stack(kilobytes: int) -> None:
     run("main", 0, f"ulimit -s {kilobytes}; ")
+
+
+LISTS = """
+import sys, threading
+import numpy as np
+import weft
+
+count = int(sys.argv[1])
+numbers = [float(at) for at in range(count)]
+pairs = {"pairs": [(at, at + 0.5) for at in range(count // 2)]}
+ends = weft.compile(lambda xs: xs[0] + 10 * xs[-1])
+last = weft.compile(lambda nest: nest["pairs"][-1][1] - nest["pairs"][1][0])
+many = weft.compile(lambda *xs: xs[1] + xs[-1])
+whole = weft.compile(lambda xs: np.asarray(xs)[::count // 4] * 2)
+found = []
+
+def work():
+    for _ in range(2):
+        found.append(ends(numbers))
+        if count < 100_000:
+            found.extend([last(pairs), many(*numbers), *whole(numbers)])
+
+threading.stack_size(256 << 10)
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+n = count
+rest = [n // 2 - 1.5, n, *(n * k / 2 for k in range(4))] if n < 100_000 else []
+assert found == 2 * [10 * (n - 1), *rest], found
+print("done")
+"""
+
+
+@pytest.mark.parametrize("count", [40_000, 200_000])
+def test_long_lists_in_a_small_thread(count: int) -> None:
+    done = subprocess.run([sys.executable, "-c", LISTS, str(count)], capture_output=True,
+                          text=True, timeout=900, check=False)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr[-2000:]

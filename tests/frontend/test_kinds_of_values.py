@@ -4,7 +4,11 @@ and arrays of classes and byte orders that a program would lose."""
 from __future__ import annotations
 
 import collections.abc
+import functools
+import itertools
 import numbers
+import sys
+import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -214,13 +218,186 @@ def test_errors_that_are_to_be_heard_of_are_refused(how: Any) -> None:
         weft.compile(inverse)(np.zeros(2))
 
 
-def test_a_caller_who_wants_to_hear_of_errors_is_warned() -> None:
-    compiled = weft.compile(lambda x: 1 / x)
-    with np.errstate(divide="raise"), pytest.warns(weft.TracingWarning, match="has no effect"):
-        assert compiled(np.zeros(1)) == np.inf
-    with warnings.catch_warnings():
+alias = isinstance
+KINDS = (np.ndarray, np.float64, np.generic, numbers.Number, float, collections.abc.Iterable)
+
+
+def called(f: Any, x: Any, kind: Any) -> Any:
+    return f(x, kind)
+
+
+def by_a_local(x: Any, kind: Any) -> Any:
+    table = {"is": isinstance}
+    return table["is"](x, kind)
+
+
+@pytest.mark.parametrize("ask", [
+    lambda x: tuple(map(isinstance, [x] * len(KINDS), KINDS)),
+    lambda x: tuple(map(functools.partial(isinstance, x), KINDS)),
+    lambda x: tuple(functools.partial(isinstance, x)(kind) for kind in KINDS),
+    lambda x: tuple(itertools.starmap(isinstance, [(x, kind) for kind in KINDS])),
+    lambda x: tuple(alias(x, kind) for kind in KINDS),
+    lambda x: tuple(called(isinstance, x, kind) for kind in KINDS),
+    lambda x: tuple(by_a_local(x, kind) for kind in KINDS),
+    lambda x: [*map(isinstance, (x, 1.0), (np.ndarray, float))],
+    lambda x: (any(map(isinstance, [x], [np.ndarray])), all(map(alias, [x], [np.float64]))),
+    lambda x: sum(map(isinstance, [x, x, 3], [np.ndarray, np.float64, int])),
+    lambda x: [kind.__name__ for kind in filter(functools.partial(isinstance, x), KINDS)],
+    lambda x: list(itertools.compress("abcdef", map(isinstance, itertools.repeat(x), KINDS))),
+], ids=range(12))
+@pytest.mark.parametrize("value", [
+    np.arange(3.0), np.array(2.0), np.float64(2.0), 2.0], ids=["array", "0-d", "scalar", "number"])
+def test_isinstance_as_a_value(ask: Callable[[Any], Any], value: Any) -> None:
+    compiled = weft.compile(ask)
+    assert compiled(value) == compiled(value) == ask(value)
+
+
+def test_isinstance_as_a_value_of_code_without_a_source() -> None:
+    """It cannot be rewritten: an error, and not another answer."""
+    names: dict[str, Any] = {"np": np}
+    exec("def f(x):\n    return tuple(map(isinstance, [x], [np.ndarray]))", names)
+    exec("def g(x):\n    return tuple(isinstance(each, np.ndarray) for each in [x])", names)
+    with pytest.raises(weft.Error, match=r"(?s)W201: .* isinstance .* fix: write isinstance"):
+        weft.compile(names["f"])(np.arange(3.0))
+    assert weft.compile(names["g"])(np.arange(3.0)) == (True,)
+
+
+SPECIAL = (
+    "__index__", "__int__", "__float__", "__complex__", "__round__", "__trunc__", "__array__",
+    "__array_priority__", "__array_ufunc__", "__setitem__", "__divmod__", "__matmul__", "__copy__",
+    "__deepcopy__", "__array_namespace__", "__bool__", "__abs__", "__len__", "__iter__")
+
+
+@pytest.mark.parametrize("value", [
+    np.arange(3.0), np.arange(3), np.array(2.0), np.array(2), np.float64(2), np.float32(2),
+    np.int64(2), np.bool_(True), np.complex128(2j), 2.0, 2, True, 2j], ids=repr)
+def test_special_methods_are_there_as_in_numpy(value: Any) -> None:
+    def has(x: Any) -> Any:
+        return tuple(hasattr(x, name) for name in SPECIAL)
+
+    def gets(x: Any) -> Any:
+        return tuple(getattr(x, name, None) is not None for name in SPECIAL)
+
+    def kind(x: Any) -> str:
+        if hasattr(x, "__len__"):
+            return "row"
+        return "whole" if hasattr(x, "__index__") else "real" if hasattr(
+            x, "__float__") else "other"
+
+    for f in (has, gets, kind):
+        assert weft.compile(f)(value) == f(value)
+
+
+def test_special_methods_still_convert() -> None:
+    """What the questions above deny, C code finds."""
+    x, two = np.arange(3.0), 2.0
+    for f in (lambda x, y: np.asarray(y) + x, lambda x, y: np.add(x, y), lambda x, y: x * y,
+              lambda x, y: np.stack([y, y]), lambda x, y: np.array([y, x[0]]),
+              lambda x, y: divmod(y, 0.75)[1], lambda x, y: round(y), lambda x, y: float(y),
+              lambda x, y: np.float64(3) * y, lambda x, y: np.multiply.outer(x, y)):
+        np.testing.assert_array_equal(weft.compile(f)(x, two), f(x, two))
+    assert weft.compile(lambda n: [1, 2, 3][n])(1) == 2
+
+
+def heard_at(call: Callable[..., Any], *args: Any) -> list[tuple[str, int]]:
+    """The places of the TracingWarnings of one call."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        call(*args)
+    assert all(each.category is weft.TracingWarning for each in found)
+    return [(Path(each.filename).name, each.lineno) for each in found]
+
+
+@pytest.mark.parametrize("native", ["1", "0"])
+def test_a_caller_who_wants_to_hear_of_errors_is_told_each_time(
+    native: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("WEFT_NATIVE_CALL", native)
+    compiled, zeros = weft.compile(lambda x: 1 / x), np.zeros(1)
+    total = weft.Variable(zeros)
+    stateful = weft.compile(lambda x: total.assign_add(1 / x))
+    weft.export(lambda x: 1 / x, zeros, path=tmp_path / "m")
+    graph = weft.Graph()
+    with graph.as_default():
+        x = weft.placeholder("f64", (1,), name="x")
+        y = 1 / x
+    step = weft.Session(graph).make_callable(y, [x])
+    here = (Path(__file__).name, heard_at.__code__.co_firstlineno + 4)
+    for call in (compiled, stateful, weft.load(tmp_path / "m"), step):
+        assert heard_at(call, zeros) == []  # the first call compiles, the second one may be native
+        assert heard_at(call, zeros) == []
+        for how in ("raise", "print", "log"):
+            for _ in range(2):
+                with np.errstate(divide=how):  # type: ignore[arg-type]
+                    assert heard_at(call, zeros) == [here], how
+        with np.errstate(divide="ignore", over="warn"):
+            assert heard_at(call, zeros) == []
+        before = np.seterr(invalid="raise")
+        try:
+            assert heard_at(call, zeros) == [here]
+            assert heard_at(call, np.zeros(1)[::-1]) == [here]
+        finally:
+            np.seterr(**before)
+        assert heard_at(call, zeros) == []
+    with np.errstate(over="raise"):
+        assert heard_at(weft.compile(lambda x: x + 1), zeros) == [here]
+
+
+@pytest.mark.parametrize("native", ["1", "0"])
+def test_a_warning_that_is_an_error_runs_nothing(
+    native: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEFT_NATIVE_CALL", native)
+    total, seen = weft.Variable(np.ones(1)), list[int]()
+
+    @weft.compile
+    def counted(x: Any) -> Any:
+        seen_ = weft.host_call(lambda x: seen.append(1) or x, "f64[1]", x)
+        total.assign_add(seen_)
+        return seen_
+
+    counted(np.ones(1))
+    counted(np.ones(1))
+    with np.errstate(divide="raise"), warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert compiled(np.zeros(1)) == np.inf
+        for _ in range(2):
+            with pytest.raises(weft.TracingWarning, match=r"divide='raise'.*has no effect"):
+                counted(np.ones(1))
+    assert seen == [1, 1] and total.numpy() == 3
+    assert counted(np.ones(1)) == 1 and total.numpy() == 4
+
+
+def test_who_wants_to_hear_of_nothing_pays_nothing() -> None:
+    """Python runs once for what NumPy was told, and not at each call."""
+    compiled, x = weft.compile(lambda x: 1 / x), np.zeros(1)
+    names: list[str] = []
+
+    def note(frame: Any, event: str, _: Any) -> None:
+        names.extend([frame.f_code.co_name] if event == "call" else [])
+
+    before = np.seterr(all="ignore")
+    try:
+        for at in range(4):
+            compiled(x)
+            sys.setprofile(note if at > 1 else None)
+            compiled(x)
+            sys.setprofile(None)
+            assert names == ["__call__"] * max(0, at - 1), at
+        with np.errstate(divide="raise"):
+            assert len(heard_at(compiled, x)) == 1
+        assert heard_at(compiled, x) == []
+    finally:
+        np.seterr(**before)
+
+
+def test_errors_are_not_raised_in_other_threads_because_of_this_one() -> None:
+    compiled, found = weft.compile(lambda x: 1 / x), list[Any]()
+    compiled(np.zeros(1))
+    with np.errstate(divide="raise"):
+        thread = threading.Thread(target=lambda: found.append(heard_at(compiled, np.zeros(1))))
+        thread.start()
+        thread.join()
+    assert found == [[]]
 
 
 # -- ranges

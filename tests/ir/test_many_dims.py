@@ -75,3 +75,27 @@ def test_scans_of_nothing_take_no_time() -> None:
     for function in (lambda x: np.cumsum(x, -1), lambda x: np.cumprod(x, 0),
                      lambda x: np.maximum.accumulate(x, axis=3)):
         assert weft.compile(function)(x).shape == x.shape
+
+
+@pytest.mark.parametrize("grow", [
+    lambda x: x[None], lambda x: np.expand_dims(x, 3), lambda x: np.stack([x, x]),
+    lambda x: np.multiply.outer(x, np.ones(2)), lambda x: x[..., None, None] * 2,
+    lambda x: x[np.zeros((2, 2), int)], lambda x: x.reshape((2, *[1] * 60, 4, 4, 4, 4)),
+    lambda x: np.broadcast_to(x, (3, *x.shape)), lambda x: weft.vmap(lambda b: x + b)(np.ones(2)),
+])
+def test_more_dims_than_arrays_have(grow: Callable[[Any], Any]) -> None:
+    """An error at the line of the user; inside of a program there may be more."""
+    x = spread(64)
+    line = grow.__code__.co_firstlineno
+    with pytest.raises(weft.Error, match=r"W102: .* 6[56] dims, and arrays have at most") as failed:
+        weft.compile(grow)(x)
+    assert isinstance(failed.value, ValueError) and failed.value.locs[0].line >= line
+    found = weft.compile(lambda x: grow(x).reshape(-1))(x)  # the fix
+    assert set(found.tolist()) <= {*x.ravel(), *(x + 1).ravel(), *(2 * x).ravel()}
+    assert found.size in (x.size, 2 * x.size, 3 * x.size, 4 * x.size)
+
+
+def test_arguments_of_more_dims_than_arrays_have() -> None:
+    spec = weft.Spec("f64", (1,) * 65)
+    with pytest.raises(weft.Error, match="W102: x:0 has 65 dims"):
+        weft.compile(lambda x: x.sum()).lower(spec).compile()

@@ -133,6 +133,194 @@ for _ in range(3):
     assert printed(tmp_path, program) == "stopped\n" * 3
 
 
+# Artifacts that loop for ever where the first number is positive, with one thread and several.
+ARTIFACTS = """
+import contextlib, os, signal, sys, threading, time
+import numpy as np
+import weft
+
+class Stop(Exception):
+    pass
+
+def handler(*_):
+    raise Stop
+
+def endless(x):
+    while np.min(x) > 0:
+        x = np.sqrt(x * x + 1.0) - 1e-9
+    return x
+
+total = weft.Variable(2.0, name="total")
+
+def counting(x):
+    y = x
+    while y > 0:
+        y = y + 0.0
+    total.assign_add(y)
+    return total + 0.0
+
+weft.export(endless, np.ones(1 << 18), path="wide")
+weft.export(counting, 1.0, path="state")
+wide, state = weft.load("wide", threads=2), weft.load("state", threads=1)
+ones = np.ones(1 << 18)
+
+@contextlib.contextmanager
+def alarm():
+    signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3, 0.3)
+        yield
+        print("ended by itself")
+    except Stop:
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        print("stopped")
+
+def right():
+    x = np.linspace(-1, 1, 1 << 18)
+    assert (wide(x) == x).all()
+
+"""
+
+
+def test_a_signal_ends_artifacts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = printed(tmp_path, ARTIFACTS + """
+for threads in (1, 2, 1):
+    wide.threads = threads
+    with alarm():
+        wide(ones)
+    right()
+with alarm():
+    wide.run(None, {wide.inputs[0]: ones})
+for _ in range(2):
+    with alarm():
+        state(1.0)
+    assert state.variables == {"total": 2.0}
+print(state(-1.5))
+""")
+    assert said == "stopped\n" * 6 + "0.5\n"
+
+
+def test_handlers_of_artifacts_come_at_any_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every exception of a handler is seen: the loop cannot end by itself."""
+    monkeypatch.chdir(tmp_path)
+    said = printed(tmp_path, ARTIFACTS + """
+import random
+draw, seen = random.Random(5), 0
+signal.signal(signal.SIGALRM, handler)
+for at in range(40):
+    number = np.float64(1.0)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.001 + 0.12 * draw.random())
+        state(number)
+    except Stop:
+        seen += 1
+print(seen, state(-1.0))
+""")
+    assert said == "40 1.0\n"
+
+
+def test_threads_that_run_one_artifact_end_by_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A timeout ends the call of its thread, a signal that of the main one."""
+    monkeypatch.chdir(tmp_path)
+    said = printed(tmp_path, ARTIFACTS + """
+from weft.runtime import looks
+spent = {}
+
+def work(seconds):
+    began = time.monotonic()
+
+    def look():
+        if time.monotonic() > began + seconds:
+            raise Stop(seconds)
+
+    try:
+        looks.watched(look, wide, ones)
+    except Stop as problem:
+        spent[problem.args[0]] = time.monotonic() - began
+
+threads = [threading.Thread(target=work, args=(seconds,)) for seconds in (0.5, 1.5)]
+for thread in threads:
+    thread.start()
+with alarm():
+    wide(ones)
+for thread in threads:
+    thread.join()
+assert all(seconds <= took < seconds + 1 for seconds, took in spent.items()), spent
+right()
+print(*sorted(spent))
+""")
+    assert said == "stopped\n0.5 1.5\n"
+
+
+def test_the_timeout_of_a_step_ends_the_artifact_that_it_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = printed(tmp_path, ARTIFACTS + """
+graph = weft.Graph()
+with graph.as_default():
+    x = weft.placeholder("f64", (), name="x")
+    y = weft.host_call(lambda x: np.asarray(state(x)), "f64[]", x)
+session = weft.Session(graph)
+for _ in range(2):
+    try:
+        session.run(y, {x: 1.0}, timeout=0.3)
+    except weft.Error as problem:
+        print(problem.code)
+print(session.run(y, {x: -1.0}, timeout=60))
+""")
+    assert said == "W413\nW413\n1.0\n"
+
+
+def test_a_signal_in_a_host_step_is_no_guess(tmp_path: Path) -> None:
+    """What its handler raises is what the call raises, wherever in the step it comes."""
+    program = """
+import os, random, signal
+os.environ["WEFT_NATIVE_CALL"] = "0"
+import numpy as np
+import weft
+
+class Stop(Exception):
+    pass
+
+def handler(*_):
+    raise Stop
+
+def send(x):
+    os.kill(os.getpid(), signal.SIGALRM)
+    return x
+
+def often(x):
+    while x > 0:
+        x = weft.host_call(np.positive, "f64[]", x)
+    return x
+
+sending = weft.compile(lambda x: weft.host_call(send, "f64[]", x) + 1)
+looping = weft.compile(often)
+sending.lower(1.0).compile()
+looping(-1.0)
+signal.signal(signal.SIGALRM, handler)
+seen, draw = 0, random.Random(3)
+for _ in range(50):
+    try:
+        sending(1.0)
+    except Stop:
+        seen += 1
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.001 + 0.01 * draw.random())
+        looping(1.0)
+    except Stop:
+        seen += 1
+print(seen)
+"""
+    assert printed(tmp_path, program) == "100\n"
+
+
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_a_signal_ends_native_code(threads: str, tmp_path: Path) -> None:
     found = printed(tmp_path, PROGRAMS, threads)

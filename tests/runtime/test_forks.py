@@ -6,10 +6,15 @@ of its own, where a child that hangs is killed and counted.
 
 from __future__ import annotations
 
+import ast
 import textwrap
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from running import python
+
+import weft
 
 START = """
 import gc, os, random, signal, sys, threading, time
@@ -88,11 +93,11 @@ def test_forks_at_any_moment() -> None:
 
 @pytest.mark.parametrize("lock", [
     "jit._llvm().ffi.lib._lock._lock", "forks.LOADING", "state._COMMITS",
-    "next(iter(Queue.living))._lock"])
+    "next(iter(Queue.living))._lock", "looks._COUNTING"])
 def test_a_fork_waits_for_what_must_be_whole(lock: str) -> None:
     said = run(f"""
         from weft.codegen.cpu import jit
-        from weft.runtime import state
+        from weft.runtime import looks, state
         queue = weft.FIFOQueue(3, ["f64[3]"])
         lock, held = {lock}, threading.Event()
 
@@ -229,3 +234,195 @@ def test_a_child_that_forks_itself() -> None:
         thread.join()
     """)
     assert said.split() == ["0"] * 4
+
+
+PLACE = """
+        import tempfile
+        from weft.runtime.device.interpreted import Interpreted
+        folder = tempfile.mkdtemp()
+        w = weft.Variable(1.0, name="w")
+        saver = weft.Saver(folder, [w], every=3600)
+        events = weft.SummaryWriter(folder + "/events")
+        queue = weft.FIFOQueue(100, "i64[]")
+        runner = weft.QueueRunner(queue, iter([]).__next__)
+        profile, data = weft.profile(), weft.data.from_arrays(np.arange(9.0)).input("data")
+        session = weft.Session(weft.Graph())
+"""
+
+
+@pytest.mark.parametrize(("lock", "use"), [
+    ("saver._saving", "saver.save()"),
+    ("saver._ended._cond", "saver.__enter__().__exit__(None, None, None)"),
+    ("runner._lock", "runner._failed(ValueError())"),
+    ("runner._lock", "runner.__enter__().__exit__(None, None, None)"),
+    ("profile._lock", "profile.__enter__().__exit__()"),
+    ("profile._recorder._lock", "profile._recorder.span('call', 'f', 0, 1)"),
+    ("data._lock", "next(data)"),
+    ("w.cell.lock", "w.assign_add(1.0)"),
+    ("recording._RECORDING._lock", "profile.__enter__().__exit__()"),
+    ("session._helpers._lock", "session._helpers.stop()"),
+])
+def test_a_child_uses_what_other_threads_had(lock: str, use: str) -> None:
+    said = run(PLACE + f"""
+        from weft.runtime.profile import recording
+        held, done = threading.Event(), threading.Event()
+
+        def hold():
+            with {lock}:
+                held.set()
+                done.wait()
+
+        def child_uses():
+            signal.alarm(20)
+            {use}
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        held.wait()
+        print(*ended(child(child_uses)))
+        done.set()
+        thread.join()
+        {use}
+    """)
+    assert said.split() == ["0"]
+
+
+def test_events_are_whole_in_a_child() -> None:
+    """A fork waits for what is being written, and the file has every event of both."""
+    pytest.importorskip("tensorboardX")
+    said = run(PLACE + """
+        stop, written = threading.Event(), 0
+
+        def write():
+            global written
+            while not stop.is_set():
+                events.add_scalar("loss", 1.0, written)
+                written += 1
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        codes = [code for at in range(20)
+                 for code in ended(child(lambda: events.add_scalar("child", 2.0, at)))]
+        stop.set()
+        thread.join()
+        events.close()
+        [name] = os.listdir(events.logdir)
+        data, at, found = open(os.path.join(events.logdir, name), "rb").read(), 0, 0
+        while at < len(data):
+            at, found = at + 16 + int.from_bytes(data[at:at + 8], "little"), found + 1
+        print(set(codes), at == len(data), found == 1 + written + 20)
+    """)
+    assert said == "{0} True True\n"
+
+
+def test_a_saver_forks_at_any_moment() -> None:
+    said = run(PLACE + """
+        codes = []
+        with weft.Saver(folder, [w], every=0.001, keep=2):
+            for at in range(25):
+                time.sleep(0.003 * random.random())
+                own = tempfile.mkdtemp()
+                codes += ended(child(lambda: weft.Saver(own, [w]).save()))
+            pid = os.fork()
+            if not pid:
+                signal.alarm(60)
+        if not pid:
+            os._exit(0)
+        print(set(codes), *ended(pid), weft.restore(folder, [w]) > 0)
+    """)
+    assert said == "{0} 0 True\n"
+
+
+def test_a_child_holds_no_lock_of_a_folder() -> None:
+    """It saves there as soon as its parent can, and keeps nobody waiting while it lives."""
+    said = run(PLACE + """
+        from pathlib import Path
+        from weft.runtime import history
+        held, done = threading.Event(), threading.Event()
+
+        def hold():
+            with history._alone(Path(folder)):
+                held.set()
+                done.wait()
+
+        def waits():
+            print("saving", flush=True)
+            saver.save()
+            print("saved", flush=True)
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        held.wait()
+        lives, saves = child(lambda: time.sleep(50)), child(waits)
+        time.sleep(0.5)
+        print("released", flush=True)
+        done.set()
+        thread.join()
+        saver.save()
+        print(*ended(saves), flush=True)
+        os.kill(lives, signal.SIGKILL)
+        ended(lives)
+    """)
+    assert said.split() == ["saving", "released", "saved", "0"]
+
+
+MAKERS = {f"threading.{name}" for name in (
+    "Lock", "RLock", "Condition", "Event", "Semaphore", "BoundedSemaphore", "Barrier")}
+ELSEWHERE = {  # of a module, what it calls a lock that no fork need know, and why
+    ("runtime/queues/queue.py", "latch"): "of one call, in the thread that forks or a lost one",
+    ("runtime/flow/run.py", "bell"): "of one wait, in the thread that forks or a lost one",
+    ("runtime/flow/run.py", "lock"): "of one step, which has lost its threads in a child",
+    ("runtime/flow/notes.py", "_lock"): "of one step, too",
+    ("runtime/flow/helpers.py", "_lock"): "made anew by its module",
+    ("runtime/profile/recording.py", "_lock"): "made anew by Recording.forked",
+    ("runtime/state.py", "lock"): "made anew by its module",
+    ("runtime/device/interpreted.py", "_lock"): "made anew by its module",
+    ("runtime/device/memory.py", "_lock"): "of the memory of a device, which a child has not",
+    ("frontend/library/data.py", "_lock"): "made anew by its module",
+    ("frontend/library/data.py", "_turned"): "of what a child gives up",
+}
+
+
+def locks() -> Iterator[tuple[str, str, bool]]:
+    """The module and the name of all locks that are made in the package, and whether ``freed`` or
+    ``held`` knows it."""
+    root = Path(weft.__file__).parent
+    for file in sorted(root.rglob("*.py")):
+        path = file.relative_to(root)
+        if path.parts[0] in ("tests", "bench", "examples"):
+            continue
+        tree = ast.parse(file.read_text())
+        above = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+        held = {name for node in ast.walk(tree) if called(node) == "held"
+                for name in names(node)}
+        for node in ast.walk(tree):
+            assert not (isinstance(node, ast.ImportFrom) and node.module == "threading")
+            if called(node) in MAKERS:
+                known, place = False, node
+                while not isinstance(place, ast.stmt):
+                    place = above[place]
+                    known = known or called(place) == "freed"
+                targets = names(*(place.targets if isinstance(place, ast.Assign) else
+                                  [place.target] if isinstance(place, ast.AnnAssign) else []))
+                name = next(each for each in [*targets, "?"] if each not in ("self", "each"))
+                yield path.as_posix(), name, known or bool(held & set(targets))
+
+
+def called(node: ast.AST) -> str:
+    """The name of the function that a node calls, if it is a call."""
+    if not isinstance(node, ast.Call):
+        return ""
+    return ast.unparse(node.func)
+
+
+def names(*nodes: ast.AST) -> list[str]:
+    return [each.attr if isinstance(each, ast.Attribute) else each.id
+            for node in nodes for each in ast.walk(node)
+            if isinstance(each, ast.Attribute | ast.Name)]
+
+
+def test_forks_know_every_lock() -> None:
+    """A new lock is ``freed`` or ``held``, or stands above with the reason why it need not be."""
+    found = list(locks())
+    assert len(found) > 30
+    assert {(path, name) for path, name, known in found if not known} == set(ELSEWHERE)

@@ -18,8 +18,7 @@ from ....ir.plans.entry import Entry
 from ....ir.types import DTYPES
 from ..dims import emit_dim
 from ..text import FunctionText
-from .pool import Emitted, ImportTable
-from .support import (
+from .layout import (
     FORMAT,
     HEADER,
     KINDS,
@@ -29,6 +28,7 @@ from .support import (
     dim_word,
     element,
 )
+from .pool import Emitted, ImportTable
 
 _TWINS = {"i64": 9, "u64": 10}  # NumPy's number of C's long long, where long is the dtype
 

@@ -14,7 +14,7 @@ from enum import IntEnum
 
 from ....ir.kernels.kernel import Kernel, Sort
 from ....ir.plans.plan import tasks_of
-from ..host.support import element
+from ..host.layout import element
 from ..loops.scope import Scope
 from ..loops.statements import StmtEmitter
 from ..text import FunctionText

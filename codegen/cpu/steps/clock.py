@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ....ir.plans.plan import Plan
 from ....ir.plans.times import EVENT, EVENTS, clocked_steps, head_words
-from ..host.support import element
+from ..host.layout import element
 from ..text import FunctionText
 
 _MONOTONIC = 1  # Linux's number of the clock

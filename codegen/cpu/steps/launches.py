@@ -20,8 +20,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ....ir.plans.control import ABORTED, noted
+from ..host.layout import element
 from ..host.poll import begin_control, field
-from ..host.support import element
 from ..text import FunctionText
 from .table import STATUS, THREADS, Kind, Row, StepTable, Word
 

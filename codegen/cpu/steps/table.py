@@ -48,7 +48,7 @@ from ....ir.plans.plan import (
 from ....ir.plans.stack import SCRATCH_BYTES
 from ....ir.plans.times import clocked_steps, runs_as_one
 from ..dims import emit_dim
-from ..host.support import element
+from ..host.layout import element
 from ..sorts.long_row import is_long_row
 from ..text import FunctionText
 

@@ -32,6 +32,7 @@ from ...tracing.values.tracer import SymbolicDim, Tracer
 from ..elements.elementwise import fresh
 from ..registry import numpy
 from ..select.index import as_number
+from .bounded import first_of, longest_of
 
 _I64 = np.dtype(np.int64)
 
@@ -103,18 +104,27 @@ def _in_order(x: Tracer, order: Any) -> Tracer:
 
 
 @numpy(np.zeros, np.empty, samples=("(2, 3), like=x[2]",))
-def zeros(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> Tracer:
+def zeros(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> Any:
+    bounded = longest_of(shape)
+    if bounded is not None:
+        return first_of(zeros(bounded, dtype, order), shape)
     return _laid_out(current().full(0, np.dtype(dtype or np.float64), as_shape(shape)), order)
 
 
 @numpy(np.ones, samples=("3, np.int32, like=x[2]",))
-def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> Tracer:
+def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> Any:
+    bounded = longest_of(shape)
+    if bounded is not None:
+        return first_of(ones(bounded, dtype, order), shape)
     return _laid_out(current().full(1, np.dtype(dtype or np.float64), as_shape(shape)), order)
 
 
 @numpy(np.full, samples=("(2, 3), x[3], like=x[3]", "(2,), 7, like=x[2]"))
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C",
-         *, device: Any = None) -> Tracer:
+         *, device: Any = None) -> Any:
+    bounded = longest_of(shape) if np.ndim(fill_value) == 0 else None
+    if bounded is not None:
+        return first_of(full(bounded, fill_value, dtype, order), shape)
     kind: Kind = np.dtype(dtype) if dtype is not None else result_dtype(fill_value)
     return full_like(0, fill_value, kind, order, shape=shape)
 
@@ -148,7 +158,7 @@ def band(shape: tuple[Dim, ...], k: int, op: str) -> Tracer:
 
 @numpy(np.arange, samples=("5, like=x[2]", "1, 7, 2, like=x[2]", "0.5, 3, like=x[2]"))
 def arange(start_or_stop: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None,
-           device: Any = None) -> Tracer:
+           device: Any = None) -> Any:
     start, stop = (0, start_or_stop) if stop is None else (start_or_stop, stop)
     if isinstance(step, (int, np.integer)) and step == 1 and all(map(_is_size, (start, stop))):
         first, size = as_dim(start), as_dim(stop) - as_dim(start)
@@ -161,15 +171,15 @@ def arange(start_or_stop: Any, stop: Any = None, step: Any = 1, *, dtype: Any = 
         counted = cast(counted, wanted) if wanted.kind == "c" else counted
         if first == 0:
             return counted
-        return counted + as_number(first)  # type: ignore[no-any-return]
+        return counted + as_number(first)
     if any(isinstance(x, Tracer) for x in (start, stop, step)):
         return _computed(start, stop, step, dtype)
     return fresh(to_tracer(np.arange(start, stop, step, dtype=dtype)))
 
 
-def _computed(start: Any, stop: Any, step: Any, dtype: Any) -> Tracer:
-    """Numbers from a computed one on, or up to one: as many as the code tells, else as the values
-    say (``extents``)."""
+def _computed(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
+    """Numbers from a computed one on, or up to one: as many as the code tells, or the first ones of
+    as many as there may be (``bounded``), else as the values say (``extents``)."""
     for each in (start, stop, step):
         if is_choice(each):
             float(each)  # which asks for it
@@ -182,6 +192,13 @@ def _computed(start: Any, stop: Any, step: Any, dtype: Any) -> Tracer:
         first: Any = strong(start if is_computed(start) else stop - length)
         counted: Any = to_tracer(np.arange(0, length, int(step)))
         return cast(first + counted, np.dtype(dtype or kind))
+    if whole and step == 1:
+        number = stop if type(start) is int and start == 0 else np.subtract(stop, start)
+        bounded = longest_of(number, empty=True)
+        if bounded is not None:
+            rows: Any = current().emit("iota", axis=0, dtype=_dtype(_I64), shape=bounded)
+            rows = rows if type(start) is int and start == 0 else rows + start
+            return first_of(cast(rows, np.dtype(dtype or kind)), number)
     count: Any = np.maximum(np.ceil(np.divide(np.subtract(stop, start), step)), 0)
     if kind.kind != "f":
         ways: Any = np.subtract(stop, start)

@@ -1,6 +1,6 @@
 """scipy.special on traced values, by name: SciPy need not be installed.
 
-SciPy's ufuncs come through NumPy's protocol; its Python functions by ``tracing/arrays/swapped``.
+SciPy's ufuncs come through NumPy's protocol; its Python functions by ``tracing/arrays/recorded``.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from ....ir.diagnose import error
 from ....ir.indices.index import product as product_of
 from ....ir.types import I64, number_kind
 from ...tracing.arrays import views
-from ...tracing.arrays.selection import Places, Selection
+from ...tracing.arrays.selection import Firsts, Places, Selection
 from ...tracing.context.active import current
 from ...tracing.operand import cast, masked, reshape, result_dtype, strong
 from ...tracing.values.tracer import Tracer
@@ -108,10 +108,13 @@ def _item(x: Selection, index: Any) -> Any:
     if not whole:
         raise x.refused("indexed")
     size = product_of(x.mask.type.shape)
-    until: Any = np.cumsum(ravel(x.mask))
-    count = np.sum(x.mask)
-    number = np.where(np.less(first, 0), count + first, first) + 1
-    place = np.where(number <= 0, as_number(size), np.searchsorted(until, number))
+    if isinstance(x, Firsts):
+        place = x.place(first)
+    else:
+        until: Any = np.cumsum(ravel(x.mask))
+        count = np.sum(x.mask)
+        number = np.where(np.less(first, 0), count + first, first) + 1
+        place = np.where(number <= 0, as_number(size), np.searchsorted(until, number))
     flat = reshape(x.array, (size, *x.array.type.shape[rank:]))
     found = getitem(flat, (place, *rest))
     if np.ndim(first) == 0 and found.ndim:  # a row, which NumPy makes a view

@@ -13,9 +13,9 @@ import numpy as np
 
 from ....ir.indices.index import product
 from ....ir.types import I64
-from ...tracing.arrays.selection import Selection
+from ...tracing.arrays.selection import Firsts, Selection
 from ...tracing.context.active import current
-from ...tracing.context.distance import is_computed
+from ...tracing.context.distance import bound_of, bounds_of, is_computed
 from ...tracing.operand import as_int, cast, reshape, strong, to_tracer
 from ...tracing.values.tracer import SymbolicDim, Tracer
 from ..arrange.shape import flip, ravel
@@ -81,8 +81,19 @@ def run_of(x: Any, index: Any) -> Selection | None:
     if found is None:
         return None
     whole, run = found
+    if run.start is None and run.step == 1 and is_natural(run.stop):
+        part = current().api.getitem(x, whole)
+        spare = part.type.shape[0] - bound_of(current(), run.stop)
+        if isinstance(spare, int) and spare >= 0:
+            return Firsts(part, run.stop, current().builder.locs, shares=isinstance(x, Tracer))
     part, mask = parts_of_run(x, whole, run)
     return Selection(part, mask, current().builder.locs, shares=isinstance(x, Tracer))
+
+
+def is_natural(x: Any) -> bool:
+    """Whether a computed integer is known not to be negative."""
+    found = bounds_of(current(), x) if is_computed(x) else None
+    return found is not None and isinstance(found.least, int) and found.least >= 0
 
 
 def parts_of_run(x: Any, whole: Any, run: slice) -> tuple[Tracer, Any]:

@@ -1,7 +1,7 @@
 """Functions that are not written in Python and look at what they are given.
 
     np.random.default_rng(n)       the type of n is no number's: what decides n becomes static
-    rng.permutation(x)             x[rng.permutation(len(x))], as NumPy's does; so do shuffle, choice
+    rng.permutation(x)             x[rng.permutation(len(x))], as NumPy does; so do shuffle, choice
 """
 
 from __future__ import annotations

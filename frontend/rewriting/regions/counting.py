@@ -24,8 +24,9 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.graph import Graph, Node, control_of
+from ....ir.graph import Graph, Node, all_nodes, control_of
 from ....ir.indices.index import product
+from ....ir.ops.op import Kind
 from ...tracing.arrays.growing import GrowingList
 from ...tracing.context.active import current
 from ...tracing.source import user_loc
@@ -35,6 +36,7 @@ from ..source.effects import of_function
 from .growing import may_grow
 from .iterables import Zipped
 from .state import UNBOUND, Get, is_array
+from .tables import PLAIN, Table
 
 LEAST = 4     # rounds, below which a loop is worth no more than its rounds
 NODES = 500   # of all rounds together
@@ -44,6 +46,7 @@ _BUILTINS = frozenset({
     "abs", "all", "any", "bool", "complex", "divmod", "enumerate", "float", "int", "isinstance",
     "len", "max", "min", "range", "reversed", "round", "sorted", "sum", "tuple", "zip"})
 _ROOM = 1 << 23  # numbers in a list of unknown length
+_SIZES = 10_000  # rounds, up to which arrays of sizes of their own are traced one by one
 _AGAIN = 8  # traces that may find one more loop each
 
 
@@ -53,15 +56,28 @@ class AgainError(BaseException):
 
 @dataclass
 class Counting:
-    """What a trace does with such loops: those that are ``found`` begin with their first round, or
-    (``late``) with a later one. ``straight``: those that do not branch are among them.
-    ``given_up`` are those that cannot be. ``used``: whether there are any."""
+    """What a trace does with such loops: those that are ``found`` begin with their first round,
+    those that are ``peeled``, or all (``late``), with a later one. ``straight``: those that do not
+    branch are among them. ``given_up`` are those that cannot be. ``used``: whether there are
+    any."""
 
     straight: bool
     late: bool = False
     found: dict[CodeType, None] = field(default_factory=dict)
+    peeled: dict[CodeType, None] = field(default_factory=dict)
     given_up: set[CodeType] = field(default_factory=set)
     used: bool = False
+
+    def gives_up(self) -> bool:
+        """Whether there is a loop to try another way: the one around the others, which may have to
+        begin later, or not at all."""
+        if self.found:
+            self.peeled[self.found.popitem()[0]] = None
+        elif self.peeled:
+            self.given_up.add(self.peeled.popitem()[0])
+        else:
+            return False
+        return True
 
     @contextmanager
     def around(self) -> Iterator[None]:
@@ -89,9 +105,8 @@ def counted(trace: Callable[[], Traced], straight: bool) -> Traced:
         except Exception:
             if not early.used:
                 raise
-            if not straight or not early.found:
+            if not straight or not early.gives_up():
                 break
-            early.given_up.add(early.found.popitem()[0])  # the one around the others
     late = Counting(straight, late=True)
     try:
         with late.around():
@@ -106,9 +121,9 @@ class Rounds:
     """A loop that may be one of the program, and what its first round adds to the graph."""
 
     def __init__(self, count: int | None, code: CodeType, get: Get, names: Sequence[str],
-                 counting: Counting) -> None:
+                 counting: Counting, rows: Any = None) -> None:
         self.count, self.code, self.get, self.counting = count, code, get, counting
-        self.names = names
+        self.names, self.rows = names, rows  # of which a round takes one by its number
         self.nodes = current().graph.nodes
         self.before = len(self.nodes)
         self.refused = False
@@ -121,11 +136,13 @@ class Rounds:
         """None for a loop that is short, or may do more than compute."""
         counting = _COUNTING.get()
         if counting is None or roots is None or not isinstance(
-                items, (range, Tracer, Zipped)) or (
+                items, (range, Tracer, Zipped, *PLAIN)) or (
                     isinstance(items, Tracer) and not items.ndim) or len(items) < LEAST or (
                         not _all_compute(roots)):
             return None
-        return cls(len(items), body.__code__, get, names, counting)
+        rows = Table.of(items, get()) if isinstance(items, PLAIN) else items
+        return None if rows is None else cls(
+            len(items), body.__code__, get, names, counting, rows)
 
     @classmethod
     def of_while(
@@ -155,7 +172,7 @@ class Rounds:
             self.code in self.counting.given_up) or not self._are_carried()
         if self.refused:
             return False
-        if not self.counting.late:
+        if not self.counting.late and self.code not in self.counting.peeled:
             self.counting.found[self.code] = None
             raise AgainError
         self.counting.used = True
@@ -164,7 +181,13 @@ class Rounds:
     def end(self) -> None:
         """After the loop. Raises TracerError (W201) for lists with room for far more items than
         there may be: rounds that are traced one by one may tell that there are a few
-        (``if k % 100 == 0: frames.append(u)``)."""
+        (``if k % 100 == 0: frames.append(u)``). And for arrays with a size in each round, which the
+        host would make (``np.ones(k)``), unless there are very many rounds."""
+        added = Graph("loop", nodes=self.nodes[self.before:])
+        if self.count is not None and self.count <= _SIZES and any(
+                node.op.kind is Kind.EXTENT for node in all_nodes(added)):
+            raise error("W201", "the size of an array is another one in each round",
+                        locs=user_loc(), hint="make it as large as it may become")
         for name, value in zip(self.names, self.get(), strict=True):
             if not isinstance(value, GrowingList) or value.known is not None:
                 continue

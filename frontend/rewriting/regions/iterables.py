@@ -18,6 +18,7 @@ from ...tracing.operand import as_dim, to_tracer
 from ...tracing.values.tracer import SymbolicDim, Tracer, wrap_dim
 from .ranges import Range, python_int
 from .state import context_of
+from .tables import Table
 
 
 class Zipped:
@@ -124,7 +125,7 @@ def placed(array: Any) -> Any:
 
 def zipped(*parts: Any, strict: bool = False) -> Any:
     """``zip``; of traced arrays, arrays and ranges alone, rows that can be told by their number."""
-    found = tuple(map(rows_of, parts))
+    found = tuple(_tabled(rows_of(part)) for part in parts)
     lengths = [length_of(part) for part in found]
     traced = any(isinstance(part, (Tracer, Zipped, Range)) for part in found)
     if not traced or any(length is None for length in lengths):
@@ -151,6 +152,12 @@ def enumerated(items: Any, start: Any = 0) -> Any:
     return Zipped((part,), count, python_int(start))
 
 
+def _tabled(part: Any) -> Any:
+    """A list of numbers as a table."""
+    table = Table.of(part) if type(part) in (list, tuple) else None
+    return part if table is None else table
+
+
 def rows_of(part: Any) -> Any:
     if isinstance(part, Selection):
         return part.settled()
@@ -165,7 +172,7 @@ def length_of(part: Any) -> Any:
         return part.count
     if isinstance(part, Range):
         return python_int(part.rounds)
-    return len(part) if isinstance(part, range) or (
+    return len(part) if isinstance(part, (range, Table)) or (
         type(part) is np.ndarray and part.ndim) else None
 
 
@@ -181,7 +188,7 @@ def most_of(part: Any) -> Dim | None:
 
 def item_at(part: Any, number: Any) -> Any:
     """An item of a part; plain arrays are traced where the number is."""
-    if isinstance(part, Zipped):
+    if isinstance(part, (Zipped, Table)):
         return part.row(number)
     if isinstance(part, (range, Range)):
         return part.start + number * part.step

@@ -16,6 +16,7 @@ from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.growing import GrowingList
 from ...tracing.arrays.selection import Selection
 from ...tracing.context.active import current
+from ...tracing.context.distance import tell_bound
 from ...tracing.context.recorder import TraceContext
 from ...tracing.operand import as_dim
 from ...tracing.source import user_loc
@@ -31,6 +32,7 @@ from .iterables import Zipped, most_of
 from .ranges import Range
 from .rounds import Loop, OtherCarryError
 from .state import Get, Part, Put, context_of, is_traced, truth
+from .tables import Fresh, Table
 
 
 def while_(
@@ -61,6 +63,8 @@ def for_(
 ) -> None:
     """``for item in items: body(item)`` as long as ``go_on()``, which is asked if ``asks``.
     ``roots`` is what a body calls that only computes."""
+    if isinstance(items, Fresh):
+        items = items.ahead(get())
     if isinstance(items, Filtered) and items.is_fresh:
         items.use_up(partly=asks)
         plain = items.test is None and items.element is same
@@ -86,24 +90,26 @@ def for_(
         return
     if isinstance(items, Range):
         most = items.most
-        _counted(items.number, items.rounds, asks, body, go_on, get, put, names,
+        _counted(items.bounded, items.rounds, asks, body, go_on, get, put, names,
                  most=ENDLESS if most is None else most)
         return
     rounds = Rounds.of(items, roots, body, get, names)
     if rounds is not None and rounds.begin():
-        _from(items, 0, asks, body, go_on, get, put, names, current())
+        _from(rounds.rows, 0, asks, body, go_on, get, put, names, current())
         rounds.end()
         return
     for at, item in enumerate(items):
         if asks:
             flag = truth(go_on())
             if is_traced(flag):
-                _rest(items, at, body, go_on, get, put, names, context_of(flag))
+                rows = rounds.rows if at and rounds is not None and isinstance(
+                    rounds.rows, Table) and rounds.go_on(at) else items
+                _rest(rows, at, body, go_on, get, put, names, context_of(flag))
                 return
             if not flag:
                 return
         if at and rounds is not None and rounds.go_on(at):
-            _from(items, at, asks, body, go_on, get, put, names, current())
+            _from(rounds.rows, at, asks, body, go_on, get, put, names, current())
             rounds.end()
             return
         body(item)
@@ -123,11 +129,17 @@ def _from(
     items: Any, at: int, asks: bool, body: Callable[[Any], Any], go_on: Part, get: Get, put: Put,
     names: Sequence[str], ctx: TraceContext,
 ) -> None:
-    """The rounds of a range or an array from number ``at`` on, as one loop."""
+    """The rounds of a range, a table or an array from number ``at`` on, as one loop."""
     def item(k: Any) -> Any:
-        if isinstance(items, Zipped):
+        if isinstance(items, (Zipped, Table)):
             return items.row(k + at)
-        return items[at] + k * items.step if isinstance(items, range) else items[k + at]
+        if not isinstance(items, range):
+            return items[k + at]
+        number = items[at] + k * items.step
+        least, most = sorted((items[at], items[-1]))
+        if isinstance(number, Tracer):
+            tell_bound(current(), number, most, least, max(items.stop, most))
+        return number
 
     _counted(item, len(items) - at, asks, body, go_on, get, put, names, ctx)
 
@@ -137,7 +149,7 @@ def _rest(
     names: Sequence[str], ctx: TraceContext,
 ) -> None:
     """What is left of a loop from its item number ``at``, since when it may end at any item."""
-    if isinstance(items, (range, Tracer, Zipped)):
+    if isinstance(items, (range, Tracer, Zipped, Table)):
         _from(items, at, True, body, go_on, get, put, names, ctx)
         return
     rest = list(items)[at:] if isinstance(items, (list, tuple, np.ndarray)) else None

@@ -22,7 +22,7 @@ from ... import tree
 from ...tracing.arrays.buffer import TracedBuffer
 from ...tracing.arrays.variable import Variable
 from ...tracing.context.active import current
-from ...tracing.context.distance import bound_of
+from ...tracing.context.distance import bound_of, tell_bound
 from ...tracing.failing import failure_of
 from ...tracing.operand import cast, is_number, to_tracer
 from ...tracing.source import user_loc
@@ -68,6 +68,14 @@ class Range:
     def number(self, at: Any) -> Any:
         """The number at a place that there is."""
         return self.start + at * self.step
+
+    def bounded(self, at: Any) -> Any:
+        """The same, of which is known what it is at most."""
+        number, most = self.number(at), bound_of(current(), self.stop)
+        up = type(self.step) is int and self.step > 0 and type(self.start) is int
+        if isinstance(number, Tracer) and most is not None and up:
+            tell_bound(current(), number, most - 1, self.start, most)
+        return number
 
     @property
     def most(self) -> Dim | None:

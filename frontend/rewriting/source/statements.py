@@ -35,6 +35,7 @@ _COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==
 _SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
           ast.Pow: "**", ast.MatMult: "@", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^",
           ast.LShift: "<<", ast.RShift: ">>", ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}
+_ITERATORS = ("zip", "enumerate", "reversed", "iter")  # what makes those that nobody else has
 _ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 
 
@@ -145,7 +146,11 @@ class _Scope(ast.NodeTransformer):
         parts = [self._function("body", body, paths, [item])]
         parts.append(self._function("go_on", [ast.copy_location(ast.Return(
             go_on if go_on is not None else ast.Constant(True)), node.iter)], paths))
+        fresh = isinstance(node.iter, ast.Call) and getattr(
+            node.iter.func, "id", "") in _ITERATORS
         source = self.visit(node.iter)
+        if fresh:
+            source = _weft("Fresh", [source], node.iter)
         return self._operator("for_", node, [source, ast.Constant(go_on is not None), roots],
                               parts, paths)
 

@@ -2,7 +2,8 @@
 
     if x[i] > x[i - 1]:          rows   the items, as arrays with room for as many as there may be
         peaks.append(i)          count  how many there are
-
+    v = queue.pop(0)             start  of a list that loses items at its front: in which row its
+                                        first item is. The row after the last one is the first
 Beside the traced count it is known how many items there are at least and at most. Where both are
 equal it is a list of known length. To NumPy's functions it is the elements of ``rows`` under a
 mask. Whoever else had the list would have the one before: only lists of one name become such.
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,12 +39,13 @@ FULL = "a list has become longer than there is room for"
 class Item:
     """What all items of a list are like: their nest, and of each leaf its type and whether it is a
     number of Python's. ``open``: nobody knows how many there may be, so that a step fails in which
-    the list is full."""
+    the list is full. ``ring``: the list has a traced start."""
 
     structure: tree.TreeDef
     types: tuple[TensorType, ...]
     weak: tuple[bool, ...]
     open: bool = False
+    ring: bool = False
 
     @staticmethod
     def of(value: Any) -> Item | None:
@@ -55,7 +57,6 @@ class Item:
         traced = [current().apply(to_tracer, (leaf,)) for leaf in leaves]
         return Item(structure, tuple(x.type for x in traced), tuple(x.weak for x in traced))
 
-
     def joined(self, other: Item) -> Item | None:
         """What items of both are like, of dtypes that hold both; None if they differ in more."""
         if self.structure != other.structure or [x.shape for x in self.types] != [
@@ -66,13 +67,13 @@ class Item:
                 one.dtype.numpy, two.dtype.numpy)), one.shape)
             for one, two in zip(self.types, other.types, strict=True))
         return Item(self.structure, types, tuple(map(operator.and_, self.weak, other.weak)),
-                    self.open or other.open)
+                    self.open or other.open, self.ring or other.ring)
 
 
 class GrowingList(FilteredList):
     """See the module docstring. Each leaf of an item has an array of ``rows``."""
 
-    __slots__ = ("count", "item", "least", "most", "relative", "rows")
+    __slots__ = ("_rows", "count", "item", "least", "most", "relative", "start")
     count: Any  # how many items there are, not a method
 
     def __init__(self, item: Item, rows: Sequence[Any], count: Any, least: int, most: Dim,
@@ -110,17 +111,42 @@ class GrowingList(FilteredList):
 
     @property
     def room(self) -> Dim:
-        found: Dim = self.rows[0].type.shape[0]
+        found: Dim = self._rows[0].type.shape[0]
         return found
 
+    @property
+    def rows(self) -> list[Any]:
+        """The rows from the first item on."""
+        if not self.item.ring:
+            return self._rows
+        place = self._at(current().emit("iota", axis=0, dtype=I64, shape=(self.room,)))
+        return [row[place] for row in self._rows]
+
+    @rows.setter
+    def rows(self, rows: list[Any]) -> None:
+        self._rows = rows
+        self.start: Any = current().apply(to_tracer, (np.int64(0),)) if self.item.ring else 0
+
+    def _at(self, place: Any) -> Any:
+        """In which row the item at a place is."""
+        if not self.item.ring:
+            return place
+        place = place + self.start
+        return np.where(place < self.room, place, place - self.room)
+
     def widened(self, item: Item, room: Dim) -> GrowingList:
-        """The same items, of types that hold more, with more room."""
-        rows: list[Any] = [cast(row, type_.dtype.numpy)
-                           for row, type_ in zip(self.rows, item.types, strict=True)]
-        if room != self.room:
+        """The same items, of types that hold more, with more room. What is a ring stays one."""
+        item = replace(item, ring=item.ring or self.item.ring)
+        more = room != self.room
+        rows: list[Any] = [cast(row, type_.dtype.numpy) for row, type_ in zip(
+            self.rows if more else self._rows, item.types, strict=True)]
+        if more:
             rows = [np.concatenate([row, _zeros(type_, room - self.room)])
                     for row, type_ in zip(rows, item.types, strict=True)]
-        return GrowingList(item, rows, self.count, self.least, self.most, self.relative)
+        made = GrowingList(item, rows, self.count, self.least, self.most, self.relative)
+        if self.item.ring and not more:
+            made.start = self.start
+        return made
 
     # -- as elements under a mask
 
@@ -157,11 +183,13 @@ class GrowingList(FilteredList):
         return found
 
     def leaves(self) -> tuple[Any, ...]:
-        return (*self.rows, self.count)
+        return (*self._rows, self.count, *([self.start] if self.item.ring else []))
 
     def again(self, *leaves: Any) -> GrowingList:
-        *rows, count = leaves
-        return GrowingList(self.item, rows, count, self.least, self.most, self.relative)
+        rows, (count, *start) = leaves[:len(self._rows)], leaves[len(self._rows):]
+        made = type(self)(self.item, rows, count, self.least, self.most, self.relative)
+        made.start = start[0] if start else 0
+        return made
 
     def of(self, array: Any, *masks: Any) -> FilteredList:
         mask, = masks or (self.mask,)
@@ -186,8 +214,12 @@ class GrowingList(FilteredList):
         if checked:
             place = current().emit("ensure", place, self.room - 1 - place, message=FULL)
             self.count, self.most = place, self.most - int(self.most == self.room)
-        self.rows = [row.at[place].set(leaf) for row, leaf in zip(self.rows, leaves, strict=True)]
+        self._put(place, leaves)
         self._moved(1)
+
+    def _put(self, place: Any, leaves: Sequence[Any]) -> None:
+        at = self._at(place)
+        self._rows = [row.at[at].set(leaf) for row, leaf in zip(self._rows, leaves, strict=True)]
 
     def _admitted(self, value: Any, more: int = 0) -> list[Any]:
         """The leaves of an item that the list gets, as all of its items are from then on; room for
@@ -197,7 +229,8 @@ class GrowingList(FilteredList):
         if item is None:
             raise self._unlike(value)
         if more or item != self.item:
-            self.rows, self.item = self.widened(item, self.room + more).rows, item
+            wide = self.widened(item, self.room + more)
+            self.item, self._rows, self.start = wide.item, wide._rows, wide.start
         return _leaves(item, value)
 
     def extend(self, values: Any) -> None:
@@ -248,7 +281,10 @@ class GrowingList(FilteredList):
             found = self.row(left if at == -1 else 0)
             self.count, self.least, self.most = left, self.least - 1, self.most - 1
         if at == 0:
-            self.rows = [np.concatenate([row[1:], row[:1]]) for row in self.rows]
+            if not self.item.ring:
+                self.item = replace(self.item, ring=True)
+                self.rows = self._rows
+            self.start = self._at(1)
         return found
 
     def take(self, place: Any) -> Any:
@@ -316,7 +352,8 @@ class GrowingList(FilteredList):
 
     def row(self, place: Any) -> Any:
         """What is at a place, be there an item or not."""
-        found = [row[place] for row in self.rows]
+        place = self._at(place)
+        found = [row[place] for row in self._rows]
         # Who writes to an array of a list changes it for all who have the array.
         return tree.unflatten(self.item.structure, [
             Tracer(x.ctx, x.value, weak=weak, argument=bool(x.ndim))
@@ -326,8 +363,7 @@ class GrowingList(FilteredList):
         if not _is_number(at):
             raise self._refused("changed in a part of it")
         leaves = self._admitted(value)
-        place = current().apply(self._place, (at,))
-        self.rows = [row.at[place].set(leaf) for row, leaf in zip(self.rows, leaves, strict=True)]
+        self._put(current().apply(self._place, (at,)), leaves)
 
     def __len__(self) -> int:
         if self.known is None:

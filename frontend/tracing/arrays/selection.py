@@ -20,10 +20,12 @@ import numpy as np
 
 from ....ir.diagnose import Error, OutOfRangeError, error
 from ....ir.graph import Value
-from ....ir.types import Loc
+from ....ir.types import I64, Loc
 from ... import tree
+from ..context.active import current
 from ..source import user_loc
 from ..spec import Spec
+from ..values.tracer import Tracer
 from .chosen import Chosen, is_basic, settled_copy
 
 _DOT = np.dot
@@ -186,6 +188,66 @@ class Selection(Chosen):
 
     def __bool__(self) -> bool:
         raise self.refused("asked for its truth value")
+
+
+class Firsts(Selection):
+    """The first ``count`` elements of an array, along its first axis."""
+
+    __slots__ = ("count",)
+
+    def __init__(self, array: Any, count: Any, locs: tuple[Loc, ...], *, shares: bool = False,
+                 ) -> None:
+        self.array = array if shares else settled_copy(array)
+        self.count, self.locs, self.known, self.taken = count, locs, None, None
+
+    @property
+    def mask(self) -> Any:
+        size = self.array.type.shape[0]
+        number: Any = current().emit("iota", axis=0, dtype=I64, shape=(size,))
+        return number < self.count
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return (Tracer(self.count.ctx, self.count.value), *self.array.shape[1:])
+
+    def _with(self, array: Any) -> Firsts:
+        return Firsts(array, self.count, self.locs)
+
+    def of(self, array: Any, *masks: Any) -> Selection:
+        if masks:
+            return super().of(array, *masks)
+        return Firsts(array, self.count, self.locs, shares=True)
+
+    def leaves(self) -> tuple[Any, ...]:
+        return self.array, self.count
+
+    def again(self, *leaves: Any) -> Firsts:
+        array, count = leaves
+        return Firsts(array, count, self.locs, shares=True)
+
+    def place(self, at: Any) -> Any:
+        """Where the element of that number is; a place that there is not, for one too large."""
+        at = np.where(np.less(at, 0), self.count + at, at)
+        there = np.logical_and(np.greater_equal(at, 0), np.less(at, self.count))
+        return np.where(there, at, self.array.shape[0])
+
+    def beside(self, x: Any) -> Any:
+        if isinstance(x, Firsts) and x.ndim == self.ndim == 1 and computed_alike(
+                self.count.operand(), x.count.operand()):
+            more = self.array.type.shape[0] - x.array.type.shape[0]
+            if isinstance(more, int):  # what there is beyond the first ones does not matter
+                return x.array[:more] if more < 0 else np.pad(x.array, (0, more)) if more else (
+                    x.array)
+        return super().beside(x)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        first, *rest = index if isinstance(index, tuple) and index else (index,)
+        number = type(first) is int or (isinstance(first, Tracer) and not first.ndim
+                                        and first.dtype.kind in "iu")
+        if number:
+            self.array[(self.place(first), *rest)] = value
+        else:
+            super().__setitem__(index, value)
 
 
 class Places(Selection):

@@ -15,13 +15,15 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ....ir.graph import Node, Value, freeze
-from ....ir.indices.index import Dim, symbols_of
+from ....ir.indices.index import Dim, symbol, symbols_of
 from ..operand import as_dim
 from ..values.tracer import SymbolicDim, Tracer
 from .recorder import TraceContext
+
+_DEPTH = 16  # sums of sums that are looked into for bounds
 
 Parts = tuple[tuple[Value, Dim], ...]  # values with factors
 
@@ -63,6 +65,23 @@ def _is_place(x: Value) -> bool:
     return x.type.rank == 0 and x.dtype.is_int and x.dtype.itemsize >= 4
 
 
+class Bounds(NamedTuple):
+    """What an integer is at least and at most, and how many elements the longest array has that
+    goes by it: the end of its range."""
+
+    least: Dim
+    most: Dim
+    longest: Dim
+
+    def times(self, factor: int) -> Bounds:
+        ends = self.least * factor, self.most * factor
+        return Bounds(*(ends if factor >= 0 else ends[::-1]), self.longest)
+
+    def plus(self, other: Bounds) -> Bounds:
+        return Bounds(self.least + other.least, self.most + other.most,
+                      self.longest if self.longest != 0 else other.longest)
+
+
 @dataclass
 class Sum:
     """A constant, and numbers of values with their factors."""
@@ -88,8 +107,8 @@ class Sums:
     def __init__(self) -> None:
         self.known: dict[Value, Sum] = {}
         self.numbers: dict[Hashable, int] = {}
-        self.endless: set[str] = set()  # names of numbers of rounds: see ``tell_end``
-        self.bounds: dict[Value, Dim] = {}  # what values are at most
+        self.rounds: dict[str, Dim | None] = {}  # by the name of their number: see ``tell_end``
+        self.bounds: dict[Value, Bounds] = {}
 
     def number(self, key: Hashable) -> int:
         """One number for all that has this key."""
@@ -157,31 +176,57 @@ def _sums(ctx: TraceContext) -> Sums:
     return known
 
 
-def tell_end(ctx: TraceContext, number: str, known: bool) -> None:
-    """Say of a loop, the number of whose rounds has this name, whether it is known how many there
-    are. If not, what goes by that number is of no known size."""
-    endless = _sums(ctx).endless
-    (endless.discard if known else endless.add)(number)
+def tell_end(ctx: TraceContext, number: str, rounds: Dim | None) -> None:
+    """Say of a loop, the number of whose rounds has this name, how many rounds there are at most.
+    If that is not known (None), what goes by that number is of no known size."""
+    _sums(ctx).rounds[number] = rounds
 
 
-def tell_bound(ctx: TraceContext, x: Tracer, most: Dim) -> None:
-    """Say what an integer is at most."""
-    _sums(ctx).bounds[x.value] = most
+def tell_bound(ctx: TraceContext, x: Tracer, most: Dim, least: Dim = 0,
+               longest: Dim | None = None) -> None:
+    """Say what an integer is at most, and at least."""
+    _sums(ctx).bounds[x.value] = Bounds(least, most, most if longest is None else longest)
 
 
 def bound_of(ctx: TraceContext, x: Any) -> Dim | None:
     """What an integer is at most, if that was said or it is known."""
+    found = bounds_of(ctx, x)
+    return None if found is None else found.most
+
+
+def bounds_of(ctx: TraceContext, x: Any) -> Bounds | None:
+    """What an integer is at least and at most, if that was said of what it is a sum of."""
     if not is_computed(x):
-        return as_dim(x)
-    here: TraceContext | None = ctx
-    bounds, value = _sums(ctx).bounds, ctx.value_of(x)
-    while value not in bounds and here is not None:
-        around = _around(here, value)
-        if around is None:
+        return Bounds(as_dim(x), as_dim(x), 0)
+    return _bounds(ctx, ctx.value_of(x), _DEPTH)
+
+
+def _bounds(ctx: TraceContext, value: Value, depth: int) -> Bounds | None:
+    known = _sums(ctx).bounds.get(value)
+    if known is not None or depth == 0:
+        return known
+    constant = None if value.node is None or not _is_place(value) else _constant(value.node)
+    if constant is not None:
+        return _of_size(_sums(ctx).rounds, constant)
+    parts = _around(ctx, value) if value.node is None else _parts(value)
+    total = Bounds(0, 0, 0)
+    for part, factor in parts or ():
+        found = _bounds(ctx, part, depth - 1)
+        if found is None or not isinstance(factor, int):
             return None
-        ((value, _),) = around
-        here = here.parent
-    return bounds.get(value)
+        total = total.plus(found.times(factor))
+    return total if parts else None
+
+
+def _of_size(rounds: Mapping[str, Dim | None], size: Dim) -> Bounds | None:
+    """The bounds of a size, or of the number of a round."""
+    numbers = rounds.keys() & symbols_of(size)
+    if not numbers:
+        return Bounds(size, size, 0)
+    count = rounds[min(numbers)]
+    if count is None or size != symbol(min(numbers)):
+        return None
+    return Bounds(0, count - 1, count)
 
 
 def is_computed(x: Any) -> bool:
@@ -198,6 +243,7 @@ def distance(ctx: TraceContext, start: Any, stop: Any) -> Dim | None:
     for x, sign in ends:
         found = _sums(ctx).of(ctx, ctx.value_of(x)) if is_computed(x) else Sum(as_dim(x))
         total.add(found, sign)
-    if total.terms or not _sums(ctx).endless.isdisjoint(symbols_of(total.constant)):
+    rounds = _sums(ctx).rounds
+    if total.terms or any(rounds.get(name, 0) is None for name in symbols_of(total.constant)):
         return None
     return total.constant

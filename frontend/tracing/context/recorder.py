@@ -26,9 +26,10 @@ from ....ir.graph import Builder, Graph, Node, Value
 from ....ir.indices.index import Dim, Expr
 from ....ir.ops.table import OPS
 from ....ir.types import DType, Loc, NoDTypeError, TensorType, as_dtype, dtype_of
+from ....runtime.entry.float_errors import heard
 from ..arrays.buffer import Buffer, unwrapped
 from ..arrays.views import track
-from ..guards.float_errors import check_unheard, heard
+from ..guards.float_errors import check_unheard
 from ..source import SourceMap, name_of, user_loc
 from ..subclasses import checked_class, computes_itself
 from ..values.operation import Operation
@@ -63,6 +64,7 @@ class TraceContext(Effects):
         self.kept: list[tuple[str, tuple[Loc, ...]]] = [] if parent is None else parent.kept
         self.at_end: list[Callable[[], None]] = []  # checks for when the user's code has ended
         self.refused: Error | None = None  # the last use of a tracer as a number
+        self.classed: Error | None = None  # what C code that asked for a class is to be told
         self.text: tuple[Any, tuple[Loc, ...]] | None = None  # the last text of traced values
         # Whether this is a way of an if, and whether the user may catch what is raised here.
         self.way = False

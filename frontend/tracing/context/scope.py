@@ -75,10 +75,13 @@ class Recording(Protocol):
     made: list[ref[Any]] | None
     writes: Writes
     refused: Error | None
+    classed: Error | None
     used_up: list[tuple[str, tuple[Loc, ...]]]
     traced_memory: bool
     lock: Any
 
+    @property
+    def parent(self) -> Recording | None: ...
     @property
     def nested(self) -> bool: ...
     def activate(self) -> AbstractContextManager[Any]: ...

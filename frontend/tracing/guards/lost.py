@@ -16,7 +16,7 @@ from types import CellType, FrameType
 from typing import Any
 from weakref import ref
 
-from ....ir.diagnose import error
+from ....ir.diagnose import TracingWarning, error
 from ....ir.types import Loc
 from ... import tree
 from ..arrays.views import Indexed
@@ -24,10 +24,6 @@ from ..source import definition
 from ..values.tracer import Tracer
 
 _MOST_WARNINGS = 3
-
-
-class TracingWarning(UserWarning):
-    """Something in a traced function does not do what it would do in Python."""
 
 
 def warn(message: str, locs: Sequence[Loc]) -> None:

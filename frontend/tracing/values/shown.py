@@ -12,11 +12,17 @@ import numpy as np
 
 from ...elsewhere import METHODS, instead
 from ..arrays.array import TracedArray
+from .asking import asks_attribute
 
 _NUMBERS = MappingProxyType({"b": bool, "i": int, "u": int, "f": float, "c": complex})
 # Whose code asks about traced values, and not about what they stand for.
 _KNOWING = frozenset({__name__.partition(".")[0], "numpy", "scipy", "ml_dtypes"})
 _SPECIAL = ("__iter__", "__len__", "__getitem__", "__contains__")
+# What C code may want of any value, and programs ask whether it is there.
+_CONVERTING = ("__index__", "__int__", "__float__", "__complex__", "__round__", "__trunc__",
+               "__array__", "__array_priority__", "__array_ufunc__", "__array_function__",
+               "__setitem__", "__divmod__", "__rdivmod__", "__matmul__", "__rmatmul__", "__copy__",
+               "__deepcopy__", "__array_namespace__")
 
 
 class MissingError(TypeError, AttributeError):
@@ -58,6 +64,19 @@ class Member:
         return self.member.__get__(x, kind)
 
 
+class Converting(Member):
+    """A special method that numbers may not have, to programs that ask for it."""
+
+    def __get__(self, x: Any, kind: type) -> Any:
+        if isinstance(x, TracedArray):
+            frame = sys._getframe(1)
+            if not _is_ours(frame) and asks_attribute(frame, self.name) and (
+                    not hasattr(shown_class(x), self.name)):
+                raise missing(x, self.name)
+        get = getattr(self.member, "__get__", None)
+        return self.member if get is None else get(x, kind)
+
+
 class Field(Member):
     """A property of arrays that numbers do not have."""
 
@@ -94,6 +113,9 @@ def hide_members(kind: type) -> None:
     that the class or one below it has."""
     for base in kind.__mro__:
         for name, member in list(vars(base).items()):
+            if name in _CONVERTING:
+                setattr(kind, name, Converting(name, member))
+                continue
             of_arrays = name in _SPECIAL or (not name.startswith("_") and not hasattr(int, name))
             if of_arrays and hasattr(np.ndarray, name) and vars(kind).get(name, member) is member:
                 made = Field if isinstance(member, property) else Member

@@ -26,8 +26,8 @@ from ...elsewhere import METHODS, instead
 from ...numpy_api.select.at import At
 from ..arrays import views
 from ..context.scope import Recording
-from ..source import user_loc
-from .asking import asks_class
+from ..source import is_internal, user_loc
+from .asking import asks_class, operates
 from .drawn import refused_draw
 from .methods import ArrayMethods
 from .python_numbers import attribute
@@ -54,7 +54,11 @@ class Tracer(Unknown, ArrayMethods):
         frame = sys._getframe(1)
         name = frame.f_globals.get("__name__") or ""
         ours = name.partition(".")[0] == _OURS and not self.ndim
-        return shown_class(self) if not ours and asks_class(frame) else type(self)
+        if not ours and asks_class(frame):
+            return shown_class(self)
+        if not operates(frame) and not is_internal(frame):
+            self._classed()
+        return type(self)
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -78,6 +78,18 @@ class Unknown(TracedArray):
         problem.truth = True
         return problem
 
+    def _classed(self) -> None:
+        """C code asks for the class, which may be ``isinstance`` as a value: rewritten code has a
+        function of ours in its place. The trace ends first: C code may overlook errors."""
+        ctx = self._ctx
+        while ctx.parent is not None:
+            ctx = ctx.parent
+        if ctx.rewritten is None and ctx.classed is None:
+            ctx.classed = error(
+                "W201", f"{self.name} is traced: isinstance is handed on as a value, which asks "
+                        "for its class", locs=user_loc(), types=[self.type],
+                hint="write isinstance(x, kind) as a call, or in a lambda")
+
     def __int__(self) -> int:
         raise self._no_number("its int value", self._or_static("convert with x.astype(np.int64)"))
 
