@@ -47,7 +47,7 @@ from ...tracing.operand import (
 from ...tracing.values.tracer import Tracer
 from ..algebra.contract import GUFUNCS, along
 from ..registry import MEANINGS
-from . import bits, special
+from . import bits, python_errors, special
 from .halves import PAIRWISE, halved
 from .powers import SHORT, power
 
@@ -169,7 +169,8 @@ def operator(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
         operands = tuple(_as_int(x) if _is_bool(x) else x for x in operands)
     if ufunc is np.power and isinstance(operands[1], int) and operands[1] < 0:
         operands = (strong(operands[0]).astype(np.float64), operands[1])
-    result = apply(ufunc, operands)
+    operands = python_errors.before(ufunc, operands)
+    result = python_errors.after(ufunc, operands, apply(ufunc, operands))
     if ufunc in _GROWING and result.dtype == _INT64.dtype:
         op, numbers = _GROWING[ufunc]
         result = current().emit("unwrapped", result, *(
