@@ -320,8 +320,8 @@ _OF_MESSAGES = MappingProxyType({
     HELD_IN_64_BITS: "start from floats, which reach 1e308: float(x), or 1.0 in place of 1",
     "a number is out of bounds":
         "pass a smaller number, or keep it a float: np.trunc(x), np.floor(x)",
-    "math domain error": "call NumPy's function of that name, which gives NaN or inf there",
-    "math range error": "call NumPy's function of that name, which gives inf there",
+    "math domain error": "call the function of NumPy, which gives NaN or inf there",
+    "math range error": "call the function of NumPy, which gives inf there",
     "too large for a float": "pass a smaller number, or take NumPy's, which is inf: np.float64(x)",
     "negative number is complex": "take a complex number, complex(x), or abs(x)",
     "negative integer powers": "convert the base: float(n) of a number, x.astype(np.float64)",
