@@ -221,7 +221,7 @@ class NumpyApi:
 
     def getitem(self, x: Any, index: Any) -> Any:
         index = masks.as_mask(x, index)
-        if masks.is_mask(index) and index.ndim:
+        if masks.is_mask(index):
             return masks.select(x, index)
         chosen = masks.among(x, index)
         chosen = grids.grid_of(x, index) if chosen is None else chosen
