@@ -228,6 +228,9 @@ class NumpyApi:
         chosen = runs.run_of(x, index) if chosen is None else chosen
         if chosen is not None:
             return chosen
+        if isinstance(index, tuple) and any(
+                masks.is_mask(item) and isinstance(item, Tracer) and item.ndim for item in index):
+            return self.getitem(x, masks.as_places(index))
         try:
             result = getitem(x, index)
         except OutOfRangeError as problem:

@@ -73,6 +73,12 @@ def as_mask(x: Any, index: Any) -> Any:
     return mask if whole and shape_of(x)[:mask.ndim] == mask.type.shape else index
 
 
+def as_places(index: tuple[Any, ...]) -> tuple[Any, ...]:
+    """An index with the places of the elements that its masks take, as NumPy reads it."""
+    return tuple(place for item in index for place in (
+        np.nonzero(item) if is_mask(item) and item.ndim else (item,)))
+
+
 def among(x: Any, index: Any) -> Selection | None:
     """``x[i, j]`` for elements of index arrays under one mask: those of x at all of them."""
     items = index if isinstance(index, tuple) else (index,)
