@@ -72,15 +72,16 @@ def _special(name: str) -> Callable[[Any], Any]:
     return lambda x: current().emit(name, x)
 
 
+_NUMPY: Mapping[str, Callable[..., Any]] = MappingProxyType({
+    "sqrt": np.sqrt, "cbrt": np.cbrt, "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1,
+    "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sin": np.sin,
+    "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
+    "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh,
+    "acosh": np.arccosh, "atanh": np.arctanh, "fabs": np.abs, "pow": np.power,
+    "fmod": np.fmod, "atan2": np.arctan2, "copysign": np.copysign, "degrees": np.degrees,
+    "radians": np.radians, "hypot": lambda *x: functools.reduce(np.hypot, x),
+    "erf": _special("erf"), "erfc": _special("erfc"), "gamma": _special("gamma"),
+    "lgamma": lambda x: _special("gammaln")(np.where(np.isinf(x), np.inf, x)),
+})
 REAL: Mapping[str, Callable[..., Any]] = MappingProxyType({
-    name: _raising(name, function) for name, function in {
-        "sqrt": np.sqrt, "cbrt": np.cbrt, "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1,
-        "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sin": np.sin,
-        "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
-        "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh,
-        "acosh": np.arccosh, "atanh": np.arctanh, "fabs": np.abs, "pow": np.power,
-        "fmod": np.fmod, "atan2": np.arctan2, "copysign": np.copysign, "degrees": np.degrees,
-        "radians": np.radians, "hypot": lambda *x: functools.reduce(np.hypot, x),
-        "erf": _special("erf"), "erfc": _special("erfc"), "gamma": _special("gamma"),
-        "lgamma": lambda x: _special("gammaln")(np.where(np.isinf(x), np.inf, x)),
-    }.items()})
+    name: _raising(name, function) for name, function in _NUMPY.items()})
