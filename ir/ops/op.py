@@ -98,7 +98,7 @@ class RunCheck:
     """What has to hold of the operands of a MAP, or the step fails with this error."""
 
     holds: Callable[..., Any]                           # (s, *xs, **attrs) -> bool scalar
-    code: str
+    code: str                                           # "": its attribute ``code``
     message: Callable[..., str]                         # (**attrs) -> text
     safe: int = 0                                       # operands of which it holds
 
