@@ -28,21 +28,23 @@ from ...ir.ops.table import OPS
 from ...ir.types import BOOL, TensorType
 from ..bodies import live_values
 from ..clone import Clone
+from .support import Part, known_support
 
 CHEAP = 4      # additions for an element: a division or a square root, but no exponential
 _ASSUMED = 32  # a size that is not known
 
-Vjp = Callable[..., list[Value | None]]  # see ``reverse``
+Pull = Callable[..., list[Part]]  # see ``reverse``
 
 
 class Pullback:
     """A body with its gradient; see the module docstring. ``cotangents`` are parameters, by the
-    numbers of the results, and so are ``masks`` of the results ``left`` (``support``); ``found``
-    are the cotangents of parameters, by their numbers."""
+    numbers of the results, and so are ``masks`` of the results ``left``, which says whether they
+    are ``near`` (``support``); ``found`` are the cotangents of parameters, by their numbers, and
+    ``taken`` the masks of those that are asked for, where not all is taken."""
 
     def __init__(
-        self, body: Graph, outputs: Iterable[int], inputs: Iterable[int], vjp: Vjp,
-        left: Collection[int] = (),
+        self, body: Graph, outputs: Iterable[int], inputs: Iterable[int], pull: Pull,
+        left: Mapping[int, bool], asks: Collection[int],
     ) -> None:
         clone = Clone(body)
         self.graph = graph = clone.graph
@@ -55,11 +57,17 @@ class Pullback:
         self.masks = {at: graph.add_param(graph.results[at].type.with_dtype(BOOL), f"m{at}")
                       for at in self.cotangents if at in left}
         numbers = list(inputs)
-        found = vjp(Builder(graph, OPS), [graph.results[at] for at in self.cotangents],
-                    list(self.cotangents.values()), [self.given[at] for at in numbers],
-                    left=[self.masks.get(at) for at in self.cotangents])
-        self.found = {at: part for at, part in zip(numbers, found, strict=True)
+        found = pull(
+            Builder(graph, OPS), [graph.results[at] for at in self.cotangents],
+            list(self.cotangents.values()), [self.given[at] for at in numbers],
+            left=[known_support(self.masks[at], left[at]) if at in left else None
+                  for at in self.cotangents], asks=[self.given[at] for at in asks])
+        self.found = {at: part for at, (part, _) in zip(numbers, found, strict=True)
                       if part is not None}
+        self.near = {at: mask.near for at, (part, mask) in zip(numbers, found, strict=True)
+                     if part is not None and mask is not None and at in asks}
+        self.taken = {at: mask.mask() for at, (_, mask) in zip(numbers, found, strict=True)
+                      if at in self.near and mask is not None}
         self.later = {*self.cotangents.values(), *self.masks.values()}
         for node in graph.nodes:
             if not self.later.isdisjoint(node.inputs):
@@ -67,12 +75,12 @@ class Pullback:
 
     def reads(self) -> list[Value]:
         """What the later half reads of the known one."""
-        live = live_values(self.graph, set(self.found.values()))
+        made = (*self.found.values(), *self.taken.values())
+        live = live_values(self.graph, set(made))
         read = [value for node in self.graph.nodes
                 if not live.isdisjoint(node.results) and not self.later.isdisjoint(node.results)
                 for value in node.inputs]
-        return [value for value in dict.fromkeys((*read, *self.found.values()))
-                if value not in self.later]
+        return [value for value in dict.fromkeys((*read, *made)) if value not in self.later]
 
     def saved(self, free: Collection[Value], index: str = "") -> list[Value]:
         """The known values to save, by the rule above; ``free`` ones are at hand in any case.

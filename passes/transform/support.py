@@ -44,20 +44,25 @@ class Support:
     near: bool = False
 
 
-def _support(make: Callable[[], Value], near: bool = False) -> Support:
+Part = tuple[Value | None, Support | None]
+"""A cotangent, where there is a path, and its mask, where not all is taken."""
+
+
+def lazy_support(make: Callable[[], Value], near: bool = False) -> Support:
+    """That of a mask that is made where it is asked for, once."""
     return Support(cache(make), near)
 
 
-def known_support(mask: Value | None) -> Support | None:
-    """That of a mask, if there is one."""
-    return None if mask is None else Support(lambda: mask)
+def known_support(mask: Value, near: bool = False) -> Support:
+    """That of a mask."""
+    return Support(lambda: mask, near)
 
 
 def either(b: Builder, one: Support | None, other: Support | None) -> Support | None:
     """The mask of a sum of two cotangents; None where all is taken."""
     if one is None or other is None or one is other:
         return one if one is other else None
-    return _support(lambda: b.or_(one.mask(), other.mask()), one.near or other.near)
+    return lazy_support(lambda: b.or_(one.mask(), other.mask()), one.near or other.near)
 
 
 def supports(b: Builder, node: Node, support: Support | None) -> list[Support | None]:
@@ -75,7 +80,7 @@ def supports(b: Builder, node: Node, support: Support | None) -> list[Support | 
 
     near = node.op.kind is Kind.VIEW or (
         node.op.kind is Kind.GATHER and len(node.attrs["axes"]) > 1)
-    return [_support(lambda at=at, own=own: both(at, own), near)  # type: ignore[misc]
+    return [lazy_support(lambda at=at, own=own: both(at, own), near)  # type: ignore[misc]
             if x.dtype.is_inexact else None
             for at, (x, own) in enumerate(zip(node.inputs, found, strict=True))]
 
@@ -90,10 +95,10 @@ def _before(b: Builder, node: Node, at: int, support: Support) -> Support | None
     if kind is Kind.REDUCE:
         axes = node.attrs["axes"]
         kept = tuple(axis for axis in range(x.type.rank) if axis not in axes)
-        return _support(lambda: b.broadcast(mask(), shape=x.shape, axes=kept))
+        return lazy_support(lambda: b.broadcast(mask(), shape=x.shape, axes=kept))
     if kind is Kind.CONTRACT:
-        return _support(lambda: _shared(b, node, at, mask()))
-    return _support(lambda: _moved(b, node, at, mask()), support.near) if kind in _MOVING else None
+        return lazy_support(lambda: _shared(b, node, at, mask()))
+    return lazy_support(lambda: _moved(b, node, at, mask()), support.near) if kind in _MOVING else None
 
 
 def _moved(b: Builder, node: Node, at: int, mask: Value) -> Value:
