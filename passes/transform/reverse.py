@@ -23,7 +23,7 @@ from ...ir.types import Loc
 from .called import Rules, call_gradient, custom_gradient, custom_rules
 from .control import backward
 from .dependence import active
-from .support import Part, Support, either, kept_zero, operands_taken, supports
+from .support import Part, Support, either, kept_zero, of_results, operands_taken, supports
 
 
 def vjp(
@@ -138,7 +138,7 @@ def _backward(
     elif control is not None:
         parts = backward(builder, node, given, left, wanted, asks, pull)
     else:
-        return _by_row(builder, node, given, left[0])
+        return _by_row(builder, node, given, of_results(builder, node, given, left))
     _check_parts(node, operands, [part for part, _ in parts])
     return parts
 
@@ -147,13 +147,11 @@ def _by_row(
     b: Builder, node: Node, given: Sequence[Value | None], mask: Support | None
 ) -> list[Part]:
     """The cotangents of operands by the row of a node: 0 where elements were left out."""
-    if len(given) > 1 or given[0] is None or node.op.grad is None:
+    if node.op.grad is None or all(part is None for part in given):
         return [(part, None) for part in row_gradient(b, node, given, node.inputs, node.results)]
-    parts = row_gradient(b, node, given, operands_taken(b, node, mask), node.results)
-    found: list[Part] = []
-    for part, own in zip(parts, supports(b, node, mask), strict=True):
-        found.append((part if part is None else kept_zero(b, node, given[0], part, own), own))
-    return found
+    parts = row_gradient(b, node, given, *operands_taken(b, node, mask))
+    return [(part if part is None else kept_zero(b, node, given, part, own), own)
+            for part, own in zip(parts, supports(b, node, mask), strict=True)]
 
 
 def _check_parts(

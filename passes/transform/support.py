@@ -20,12 +20,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial, reduce
 
 from ...ir.graph import Builder, Node, Value, constant_of
 from ...ir.ops.axes.reduce import contract_letters
+from ...ir.ops.axes.scan import turned
 from ...ir.ops.op import Kind
-from ...ir.types import BOOL
+from ...ir.types import BOOL, TensorType
+from .harmless import identity
 
 _BARE = 6  # nodes between a cotangent and a part of it that are looked at
 _ALIKE = (Kind.MAP, Kind.COMPLEX)
@@ -65,24 +67,54 @@ def either(b: Builder, one: Support | None, other: Support | None) -> Support | 
     return lazy_support(lambda: b.or_(one.mask(), other.mask()), one.near or other.near)
 
 
+def of_results(
+    b: Builder, node: Node, given: Sequence[Value | None], masks: Sequence[Support | None]
+) -> Support | None:
+    """The mask of a node's one result. Of functions of the host, which may have several, that of
+    their stack: they take the axes of each matrix, or of each transform, together."""
+    if node.op.kind is not Kind.HOST:
+        return masks[0] if len(masks) == 1 else None
+    left = [mask for part, mask in zip(given, masks, strict=True) if part is not None]
+    known = [mask for mask in left if mask is not None and not mask.near]
+    if len(known) < len(left) or not left or node.op.foreign:
+        return None
+    first, *others = (_of_stack(b, node, mask) for mask in known)
+    return reduce(partial(either, b), others, first)
+
+
+def _of_stack(b: Builder, node: Node, support: Support) -> Support:
+    """Whether anything is taken of each matrix, or of each line that is transformed."""
+    def made() -> Value:
+        mask = support.mask()
+        together = node.attrs["axes"] if node.op.room == "fft" else tuple(
+            range(node.inputs[0].type.rank - 2, mask.type.rank))
+        return b.any(mask, axes=together) if together else mask  # type: ignore[no-any-return]
+
+    return lazy_support(made)
+
+
 def supports(b: Builder, node: Node, support: Support | None) -> list[Support | None]:
-    """The masks of the cotangents of a node's operands, of that of its one result."""
+    """The masks of the cotangents of a node's operands, of that of its result (``of_results``)."""
     found = [None if support is None or not x.dtype.is_inexact else _before(b, node, at, support)
              for at, x in enumerate(node.inputs)]
     row = node.op.taken
     if row is None:
         return found
-    masks = cache(lambda: row(b, *node.inputs, node.results[0], **node.attrs))
-
-    def both(at: int, own: Support | None) -> Value:
-        mask: Value = masks()[at]
-        return mask if own is None else b.and_(mask, own.mask())
-
+    if node.op.kind in _MOVING and found[0] is not None:
+        return found  # a mask that is moved is False where nothing comes from
     near = node.op.kind is Kind.VIEW or (
-        node.op.kind is Kind.GATHER and len(node.attrs["axes"]) > 1)
-    return [lazy_support(lambda at=at, own=own: both(at, own), near)  # type: ignore[misc]
-            if x.dtype.is_inexact else None
-            for at, (x, own) in enumerate(zip(node.inputs, found, strict=True))]
+        node.op.kind in (Kind.GATHER, Kind.SCATTER) and len(node.attrs["axes"]) > 1)
+    rows = row(b, *node.inputs, node.results[0], **node.attrs)
+    return [own if mask is None or not x.dtype.is_inexact else _both(b, mask, own, near)
+            for x, mask, own in zip(node.inputs, rows, found, strict=True)]
+
+
+def _both(
+    b: Builder, mask: Callable[[], Value], own: Support | None, near: bool
+) -> Support:
+    if own is None:
+        return lazy_support(mask, near)
+    return lazy_support(lambda: b.and_(mask(), own.mask()), near)
 
 
 def _before(b: Builder, node: Node, at: int, support: Support) -> Support | None:
@@ -98,6 +130,10 @@ def _before(b: Builder, node: Node, at: int, support: Support) -> Support | None
         return lazy_support(lambda: b.broadcast(mask(), shape=x.shape, axes=kept))
     if kind is Kind.CONTRACT:
         return lazy_support(lambda: _shared(b, node, at, mask()))
+    if kind is Kind.HOST:
+        return lazy_support(lambda: _of_each(b, node, x.type, mask()))
+    if kind is Kind.SCAN:
+        return lazy_support(lambda: _up_to(b, mask(), node.attrs["axis"]))
     return lazy_support(lambda: _moved(b, node, at, mask()), support.near) if kind in _MOVING else None
 
 
@@ -107,6 +143,20 @@ def _moved(b: Builder, node: Node, at: int, mask: Value) -> Value:
     assert grad is not None
     numbers = b.cast(mask, dtype=node.inputs[at].dtype)
     found: Value = b.ne(grad(b, numbers, *node.inputs, node.results[0], **node.attrs)[at], 0.0)
+    return found
+
+
+def _of_each(b: Builder, node: Node, type_: TensorType, mask: Value) -> Value:
+    """The mask of a stack, for each of its elements."""
+    together = node.attrs["axes"] if node.op.room == "fft" else range(type_.rank)[-2:]
+    made: Value = b.broadcast(mask, shape=type_.shape, axes=tuple(
+        axis for axis in range(type_.rank) if axis not in together))
+    return made
+
+
+def _up_to(b: Builder, mask: Value, axis: int) -> Value:
+    """Along an axis, what comes before anything that is taken."""
+    found: Value = turned(b, b.cumor(turned(b, mask, axis), axis=axis), axis)
     return found
 
 
@@ -131,29 +181,46 @@ def leaving_out(b: Builder, mask: Value, x: Value) -> Value:
     return made
 
 
-def operands_taken(b: Builder, node: Node, support: Support | None) -> Sequence[Value]:
-    """The operands that the gradient of a node computes with. A contraction adds up products, of
-    which those with what is left out must be 0."""
-    if support is None or support.near or node.op.kind is not Kind.CONTRACT:
-        return node.inputs
-    return [b.masked(_shared(b, node, at, support.mask()), x, 0.0) if x.dtype.is_inexact else x
-            for at, x in enumerate(node.inputs)]
+def operands_taken(
+    b: Builder, node: Node, support: Support | None
+) -> tuple[Sequence[Value], Sequence[Value]]:
+    """The operands and results that the gradient of a node computes with. A contraction adds up
+    products, of which those with what is left out must be 0; a matrix that is left out must not
+    fail it."""
+    inputs, results = node.inputs, node.results
+    if support is None:
+        return inputs, results
+    if node.op.kind is Kind.CONTRACT and not support.near:
+        inputs = tuple(
+            b.masked(_shared(b, node, at, support.mask()), x, 0.0) if x.dtype.is_inexact else x
+            for at, x in enumerate(inputs))
+    elif _is_of_matrices(node):
+        inputs, results = (tuple(
+            b.masked(_of_each(b, node, x.type, support.mask()), x, identity(b, x.type))
+            if x.dtype.is_inexact and x.type.rank == node.inputs[0].type.rank else x for x in values)
+            for values in (inputs, results))
+    return inputs, results
+
+
+def _is_of_matrices(node: Node) -> bool:
+    return node.op.kind is Kind.HOST and node.op.room == "linalg"
 
 
 def kept_zero(
-    b: Builder, node: Node, given: Value, part: Value, support: Support | None
+    b: Builder, node: Node, given: Sequence[Value | None], part: Value, support: Support | None
 ) -> Value:
     """The cotangent of an operand, 0 where it is to be."""
-    if support is None or node.op.kind not in (*_ALIKE, Kind.REDUCE) or _is_bare(part, given):
+    sloping = node.op.kind in (*_ALIKE, Kind.REDUCE, Kind.SCAN) or _is_of_matrices(node)
+    if support is None or not sloping or _is_bare(part, given):
         return part
     made: Value = b.masked(support.mask(), part, 0.0)
     return made
 
 
-def _is_bare(part: Value, given: Value, depth: int = _BARE) -> bool:
+def _is_bare(part: Value, given: Sequence[Value | None], depth: int = _BARE) -> bool:
     """True if a part is surely 0 where the cotangent is: nothing but that and finite constants
     are in it."""
-    if part is given or part.dtype == BOOL:
+    if part.dtype == BOOL or any(part is each for each in given):
         return True
     constant = constant_of(part)
     if constant is not None:
