@@ -35,7 +35,7 @@ from ..simplify.rewrite import Rule, matched
 from .dependence import reached, spread
 from .pullback import Pull, Pullback, copy_nodes, elements, needed
 from .rounds import most_rounds
-from .support import Part, Support, known_support, lazy_support
+from .support import Part, Reach, Support, known_support, lazy_support
 
 _COUNTED = Rule("counted", "add(x, 1)", "x")
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -92,8 +92,8 @@ def _branching(
     inner = sorted(at - 1 for at in wanted if at > 0)
     asked = {at: value for at, value in enumerate(given) if value is not None}
     masks = {at: mask for at in asked if (mask := left[at]) is not None}
-    near = {at: mask.near for at, mask in masks.items()}
-    ways = [Pullback(body, sorted(asked.keys() & reached(body, inner)), inner, pull, near,
+    reach = {at: mask.reach for at, mask in masks.items()}
+    ways = [Pullback(body, sorted(asked.keys() & reached(body, inner)), inner, pull, reach,
                      {at - 1 for at in asks}) for body in (control.then, control.other)]
     operands = sorted(ways[0].found.keys() | ways[1].found.keys())
     if not operands:
@@ -132,7 +132,7 @@ def _branching(
     made = builder.emit(node.op, [condition, *asked.values(), *marks.values(), *read],
                         {"then": bodies[0], "other": bodies[1]}).results
     supports: dict[int, Support | None] = {
-        at: known_support(made[len(operands) + place], any(way.near.get(at) for way in ways))
+        at: known_support(made[len(operands) + place], max(way.reach.get(at, Reach.FAR) for way in ways))
         for place, at in enumerate(taken)}
     for at in operands:
         if at not in supports and at + 1 in asks:
@@ -150,7 +150,7 @@ def _of_one_way(
         return None
     type_ = ways[0].given[at].type
     return lazy_support(lambda: builder.broadcast(
-        condition if then else builder.not_(condition), shape=type_.shape, axes=()), near=True)
+        condition if then else builder.not_(condition), shape=type_.shape, axes=()), reach=Reach.SUMS)
 
 
 def _saved_ways(
@@ -227,7 +227,7 @@ class _Loop:
         inputs = sorted(at for at in moving if at >= control.carried or at in asked)
         outputs = sorted(asked & reached(body, moving))
         self.left = {at: mask for at in (*self.asked, *self.carries)
-                     if (mask := left[at]) is not None and not mask.near}
+                     if (mask := left[at]) is not None and not mask.reach}
         self.masked: set[int] = set()
         self.way = self._pulled(outputs, inputs, pull)
 
@@ -235,7 +235,7 @@ class _Loop:
         """The gradient of a round; ``masked`` are the numbers of what is carried that has a mask
         before each round, which no round makes one of which all is taken."""
         def tried() -> Pullback:
-            left = {at: False for at in outputs
+            left = {at: Reach.FAR for at in outputs
                     if at in self.masked or (at in self.asked and at in self.left)}
             return Pullback(self.control.body, outputs, inputs, pull, left,
                             self.asks | self.masked)
@@ -244,7 +244,7 @@ class _Loop:
             self.masked = {at for at in self.carries if at in self.left or self.given[at] is None}
         way = tried()
         more = {at for at in self.asks.intersection(self.carries) - self.masked
-                if not way.near.get(at, True)}
+                if way.reach.get(at) is Reach.FAR}
         if more:  # a round leaves out some of what is taken after it
             self.masked |= more
             way = tried()
@@ -357,8 +357,8 @@ class _Loop:
 
     def _parts(self, found: Mapping[int, Value], taken: Mapping[int, Value]) -> dict[int, Part]:
         """The cotangents of operands, with their masks."""
-        near = self.way.near
-        return {at: (value, known_support(taken[at], near.get(at, False))
+        reach = self.way.reach
+        return {at: (value, known_support(taken[at], reach.get(at, Reach.FAR))
                      if at in taken and at in self.asks else None) for at, value in found.items()}
 
     def _masks(self, leaves: Collection[Value]) -> list[tuple[Value, Value]]:

@@ -28,7 +28,7 @@ from ...ir.ops.table import OPS
 from ...ir.types import BOOL, TensorType
 from ..bodies import live_values
 from ..clone import Clone
-from .support import Part, known_support
+from .support import Part, Reach, known_support
 
 CHEAP = 4      # additions for an element: a division or a square root, but no exponential
 _ASSUMED = 32  # a size that is not known
@@ -38,13 +38,13 @@ Pull = Callable[..., list[Part]]  # see ``reverse``
 
 class Pullback:
     """A body with its gradient; see the module docstring. ``cotangents`` are parameters, by the
-    numbers of the results, and so are ``masks`` of the results ``left``, which says whether they
-    are ``near`` (``support``); ``found`` are the cotangents of parameters, by their numbers, and
+    numbers of the results, and so are ``masks`` of the results ``left``, which says how far they
+    reach (``support``); ``found`` are the cotangents of parameters, by their numbers, and
     ``taken`` the masks of those that are asked for, where not all is taken."""
 
     def __init__(
         self, body: Graph, outputs: Iterable[int], inputs: Iterable[int], pull: Pull,
-        left: Mapping[int, bool], asks: Collection[int],
+        left: Mapping[int, Reach], asks: Collection[int],
     ) -> None:
         clone = Clone(body)
         self.graph = graph = clone.graph
@@ -64,10 +64,10 @@ class Pullback:
                   for at in self.cotangents], asks=[self.given[at] for at in asks])
         self.found = {at: part for at, (part, _) in zip(numbers, found, strict=True)
                       if part is not None}
-        self.near = {at: mask.near for at, (part, mask) in zip(numbers, found, strict=True)
+        self.reach = {at: mask.reach for at, (part, mask) in zip(numbers, found, strict=True)
                      if part is not None and mask is not None and at in asks}
         self.taken = {at: mask.mask() for at, (_, mask) in zip(numbers, found, strict=True)
-                      if at in self.near and mask is not None}
+                      if at in self.reach and mask is not None}
         self.later = {*self.cotangents.values(), *self.masks.values()}
         for node in graph.nodes:
             if not self.later.isdisjoint(node.inputs):

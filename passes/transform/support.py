@@ -17,6 +17,7 @@ A mask is computed only where it is asked for.
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -36,35 +37,43 @@ CARRYING = frozenset((*_ALIKE, *_MOVING, Kind.REDUCE, Kind.CONTRACT))
 """The kinds of ops whose operands have a mask if their result has one."""
 
 
+class Reach(enum.IntEnum):
+    """How far a mask goes back. What slices leave out would slow down products, which are the most
+    of ordinary gradients, and what indices of each element leave out sums and repeated elements,
+    as cross-entropy has them."""
+
+    FAR = 0
+    SUMS = 1   # not through products
+    NEAR = 2   # through elementwise functions and changes of shape alone
+
+
 @dataclass(frozen=True)
 class Support:
-    """The mask of a cotangent, of its shape, appended when it is asked for. One that is ``near``
-    goes through elementwise functions and changes of shape only: what slices and indices of each
-    element leave out would slow down reductions and products."""
+    """The mask of a cotangent, of its shape, appended when it is asked for."""
 
     mask: Callable[[], Value]
-    near: bool = False
+    reach: Reach = Reach.FAR
 
 
 Part = tuple[Value | None, Support | None]
 """A cotangent, where there is a path, and its mask, where not all is taken."""
 
 
-def lazy_support(make: Callable[[], Value], near: bool = False) -> Support:
+def lazy_support(make: Callable[[], Value], reach: Reach = Reach.FAR) -> Support:
     """That of a mask that is made where it is asked for, once."""
-    return Support(cache(make), near)
+    return Support(cache(make), reach)
 
 
-def known_support(mask: Value, near: bool = False) -> Support:
+def known_support(mask: Value, reach: Reach = Reach.FAR) -> Support:
     """That of a mask."""
-    return Support(lambda: mask, near)
+    return Support(lambda: mask, reach)
 
 
 def either(b: Builder, one: Support | None, other: Support | None) -> Support | None:
     """The mask of a sum of two cotangents; None where all is taken."""
     if one is None or other is None or one is other:
         return one if one is other else None
-    return lazy_support(lambda: b.or_(one.mask(), other.mask()), one.near or other.near)
+    return lazy_support(lambda: b.or_(one.mask(), other.mask()), max(one.reach, other.reach))
 
 
 def of_results(
@@ -75,7 +84,7 @@ def of_results(
     if node.op.kind is not Kind.HOST:
         return masks[0] if len(masks) == 1 else None
     left = [mask for part, mask in zip(given, masks, strict=True) if part is not None]
-    known = [mask for mask in left if mask is not None and not mask.near]
+    known = [mask for mask in left if mask is not None and not mask.reach]
     if len(known) < len(left) or not left or node.op.foreign:
         return None
     first, *others = (_of_stack(b, node, mask) for mask in known)
@@ -102,39 +111,43 @@ def supports(b: Builder, node: Node, support: Support | None) -> list[Support | 
         return found
     if node.op.kind in _MOVING and found[0] is not None:
         return found  # a mask that is moved is False where nothing comes from
-    near = node.op.kind is Kind.VIEW or (
-        node.op.kind in (Kind.GATHER, Kind.SCATTER) and len(node.attrs["axes"]) > 1)
+    reach = Reach.FAR
+    if node.op.kind is Kind.VIEW:
+        reach = Reach.SUMS
+    elif node.op.kind in (Kind.GATHER, Kind.SCATTER) and len(node.attrs["axes"]) > 1:
+        reach = Reach.NEAR
     rows = row(b, *node.inputs, node.results[0], **node.attrs)
-    return [own if mask is None or not x.dtype.is_inexact else _both(b, mask, own, near)
+    return [own if mask is None or not x.dtype.is_inexact else _both(b, mask, own, reach)
             for x, mask, own in zip(node.inputs, rows, found, strict=True)]
 
 
 def _both(
-    b: Builder, mask: Callable[[], Value], own: Support | None, near: bool
+    b: Builder, mask: Callable[[], Value], own: Support | None, reach: Reach
 ) -> Support:
     if own is None:
-        return lazy_support(mask, near)
-    return lazy_support(lambda: b.and_(mask(), own.mask()), near)
+        return lazy_support(mask, reach)
+    return lazy_support(lambda: b.and_(mask(), own.mask()), reach)
 
 
 def _before(b: Builder, node: Node, at: int, support: Support) -> Support | None:
     """The mask of an operand, of that of the result."""
-    kind, x, mask = node.op.kind, node.inputs[at], support.mask
+    kind, x, mask, reach = node.op.kind, node.inputs[at], support.mask, support.reach
     if kind in _ALIKE:
         return support if x.shape == node.results[0].shape else None
-    if support.near and node.op.back is None:
+    if (reach is Reach.NEAR and (kind is not Kind.VIEW or node.op.alias == "repeated")) or (
+            reach and kind in (Kind.CONTRACT, Kind.HOST)):
         return None
     if kind is Kind.REDUCE:
         axes = node.attrs["axes"]
         kept = tuple(axis for axis in range(x.type.rank) if axis not in axes)
-        return lazy_support(lambda: b.broadcast(mask(), shape=x.shape, axes=kept))
+        return lazy_support(lambda: b.broadcast(mask(), shape=x.shape, axes=kept), reach)
     if kind is Kind.CONTRACT:
         return lazy_support(lambda: _shared(b, node, at, mask()))
     if kind is Kind.HOST:
         return lazy_support(lambda: _of_each(b, node, x.type, mask()))
     if kind is Kind.SCAN:
-        return lazy_support(lambda: _up_to(b, mask(), node.attrs["axis"]))
-    return lazy_support(lambda: _moved(b, node, at, mask()), support.near) if kind in _MOVING else None
+        return lazy_support(lambda: _up_to(b, mask(), node.attrs["axis"]), reach)
+    return lazy_support(lambda: _moved(b, node, at, mask()), reach) if kind in _MOVING else None
 
 
 def _moved(b: Builder, node: Node, at: int, mask: Value) -> Value:
@@ -190,7 +203,7 @@ def operands_taken(
     inputs, results = node.inputs, node.results
     if support is None:
         return inputs, results
-    if node.op.kind is Kind.CONTRACT and not support.near:
+    if node.op.kind is Kind.CONTRACT and not support.reach:
         inputs = tuple(
             b.masked(_shared(b, node, at, support.mask()), x, 0.0) if x.dtype.is_inexact else x
             for at, x in enumerate(inputs))

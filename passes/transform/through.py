@@ -23,7 +23,8 @@ from ...ir.types import BOOL, I32
 from .support import Support, either, known_support
 
 # How many of the first operands are what is moved or added up, of kinds that have others too.
-_MOVED = MappingProxyType({Kind.REDUCE: 1, Kind.CONTRACT: 2, Kind.GATHER: 1, Kind.SCATTER: 2})
+_MOVED = MappingProxyType({
+    Kind.REDUCE: 1, Kind.SCAN: 2, Kind.CONTRACT: 2, Kind.GATHER: 1, Kind.SCATTER: 2})
 
 
 def taken_through(
@@ -70,6 +71,8 @@ def _made(
     elif node.op.kind is Kind.CONTRACT:
         made = reduce(b.or_, [_multiplied(b, node, at, mask) for at, mask in enumerate(masks)
                               if node.inputs[at] in marks])
+    elif node.op.kind is Kind.SCAN:
+        made = b.cumor(reduce(b.or_, masks), axis=node.attrs["axis"])
     elif node.op.combine:  # a scatter that adds
         numbers = [b.cast(mask, dtype=I32) for mask in masks]
         made = b.ne(b.emit(node.op, [*numbers, *rest], node.attrs).results[0], 0)

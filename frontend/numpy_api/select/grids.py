@@ -443,8 +443,9 @@ def _is_open(part: Any) -> bool:
 
 
 _RULES: Mapping[Any, Callable[..., Any]] = MappingProxyType({
-    np.dot: product, np.matmul: multiplied, np.inner: lambda a, b: product(a, np.matrix_transpose(b) if np.ndim(
-        b) > 1 else b), np.transpose: _transposed, np.permute_dims: _transposed,
+    np.dot: product, np.matmul: multiplied,
+    np.inner: lambda a, b: product(a, np.matrix_transpose(b) if np.ndim(b) > 1 else b),
+    np.transpose: _transposed, np.permute_dims: _transposed,
     np.swapaxes: _swapped, np.matrix_transpose: lambda x: _swapped(x, -1, -2),
     np.ravel: _raveled, np.reshape: _reshaped, np.copy: lambda x, order="C": x.copy(),
     np.where: _where, operator.getitem: item})
