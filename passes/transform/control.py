@@ -22,7 +22,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...ir.diagnose import error
-from ...ir.graph import Builder, Graph, Node, Value, constant_of, control_of
+from ...ir.graph import Builder, Graph, Node, Value, control_of
 from ...ir.indices.index import symbol
 from ...ir.ops.axes.reduce import contract_letters
 from ...ir.ops.control.region import Branching, Looping
@@ -31,13 +31,12 @@ from ...ir.ops.table import OPS
 from ...ir.types import BOOL, I64, TensorType
 from ..bodies import live_values
 from ..clone import Clone
-from ..simplify.rewrite import Rule, matched
+from .counting import counter_of, more_results
 from .dependence import reached, spread
 from .pullback import Pull, Pullback, copy_nodes, elements, needed
 from .rounds import most_rounds
-from .support import Part, Reach, Support, known_support, lazy_support
+from .support import Part, Reach, Support, known_here, known_support
 
-_COUNTED = Rule("counted", "add(x, 1)", "x")
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -70,7 +69,7 @@ def backward(
                  "rounds as it may take")
     else:
         before = control.carried
-        counter = _counter(builder, node, control)
+        counter = counter_of(builder, node, control)
         new = len(node.inputs) - len(found)  # 1 if there was no counter yet
         moved, asked = ({at + new * (at >= before) for at in each} for each in (wanted, asks))
         padded, masks = ([*values, *[None] * (len(node.results) - len(values))]
@@ -132,8 +131,8 @@ def _branching(
     made = builder.emit(node.op, [condition, *asked.values(), *marks.values(), *read],
                         {"then": bodies[0], "other": bodies[1]}).results
     supports: dict[int, Support | None] = {
-        at: known_support(made[len(operands) + place], max(way.reach.get(at, Reach.FAR) for way in ways))
-        for place, at in enumerate(taken)}
+        at: known_support(value, max(way.reach.get(at, Reach.FAR) for way in ways))
+        for at, value in zip(taken, made[len(operands):], strict=True)}
     for at in operands:
         if at not in supports and at + 1 in asks:
             supports[at] = _of_one_way(builder, condition, ways, at)
@@ -148,9 +147,7 @@ def _of_one_way(
     then, other = (at in way.found for way in ways)
     if then and other:
         return None
-    type_ = ways[0].given[at].type
-    return lazy_support(lambda: builder.broadcast(
-        condition if then else builder.not_(condition), shape=type_.shape, axes=()), reach=Reach.SUMS)
+    return known_here(builder, condition, then, ways[0].given[at])
 
 
 def _saved_ways(
@@ -179,15 +176,8 @@ def _saved_ways(
         clone.graph.results = results
         bodies.append(clone.graph)
     node.attrs = {**node.attrs, "then": bodies[0], "other": bodies[1]}
-    made = _more_results(node, types)
+    made = more_results(node, types)
     return [{value: made[at] for at, value in taken.items()} for taken in slots]
-
-
-def _more_results(node: Node, types: Sequence[TensorType]) -> list[Value]:
-    first = len(node.results)
-    made = [Value(type_, f"{node.name}:{at}", node, at) for at, type_ in enumerate(types, first)]
-    node.results = (*node.results, *made)
-    return made
 
 
 def _emptied(way: Pullback) -> Clone:
@@ -276,7 +266,7 @@ class _Loop:
         assert count is not None
         saved = self.way.saved({*self.rows, *self.still, *self.outside}, index)
         self.node.attrs = {**self.node.attrs, "body": self.way.forward(saved).graph}
-        made = _more_results(
+        made = more_results(
             self.node, [value.type.with_shape((count, *value.shape)) for value in saved])
         self.rows.update(zip(saved, made, strict=True))
         self.rows.update(zip(saved, made, strict=True))
@@ -488,42 +478,3 @@ def _sum_of(value: Value) -> _Sum | None:
         views.append(node)
         value = node.inputs[0]
     return None if node is None or node.op.kind is not Kind.CONTRACT else _Sum(node, views[::-1])
-
-
-# -- counting the rounds of a while -------------------------------------------------------------
-
-
-def _counter(builder: Builder, node: Node, control: Looping) -> int:
-    """The number of what a while carries that counts its rounds from 0 on; it is given one if it
-    has none."""
-    for at in range(control.carried):
-        match = matched(_COUNTED, control.body.results[at])
-        if match is not None and match["x"] is control.body.params[at] and (
-                match["x"].type == TensorType(I64, ()) and constant_of(node.inputs[at]) == 0):
-            return at
-    at = control.carried
-    assert control.test is not None and len(node.results) == at, "only what counts stacks rows"
-    nodes = builder.graph.nodes
-    first = Builder(builder.graph, OPS, share=False, fold=False).full(0, TensorType(I64, ()))
-    nodes.insert(nodes.index(node), nodes.pop())
-    body, count = _with_param(control.body, at)
-    body.results.append(Builder(body, OPS).add(count, 1))
-    node.inputs = (*node.inputs[:at], first, *node.inputs[at:])
-    node.attrs = {**node.attrs, "carried": at + 1, "body": body,
-                  "test": _with_param(control.test, at)[0]}
-    _more_results(node, [first.type])
-    return at
-
-
-def _with_param(body: Graph, at: int) -> tuple[Graph, Value]:
-    """A body with one more parameter, of a counter."""
-    clone = Clone(body)
-    for value in body.params[:at]:
-        clone.param(value)
-    count = clone.graph.add_param(TensorType(I64, ()), "count")
-    for value in body.params[at:]:
-        clone.param(value)
-    for node in body.nodes:
-        clone.node(node)
-    clone.graph.results = [clone.values[value] for value in body.results]
-    return clone.graph, count

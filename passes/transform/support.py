@@ -69,6 +69,12 @@ def known_support(mask: Value, reach: Reach = Reach.FAR) -> Support:
     return Support(lambda: mask, reach)
 
 
+def known_here(b: Builder, condition: Value, wanted: bool, x: Value) -> Support:
+    """That of all of x or nothing, by a condition that is to be True, or False."""
+    return lazy_support(lambda: b.broadcast(
+        condition if wanted else b.not_(condition), shape=x.shape, axes=()), Reach.SUMS)
+
+
 def either(b: Builder, one: Support | None, other: Support | None) -> Support | None:
     """The mask of a sum of two cotangents; None where all is taken."""
     if one is None or other is None or one is other:
@@ -117,13 +123,14 @@ def supports(b: Builder, node: Node, support: Support | None) -> list[Support | 
     elif node.op.kind in (Kind.GATHER, Kind.SCATTER) and len(node.attrs["axes"]) > 1:
         reach = Reach.NEAR
     rows = row(b, *node.inputs, node.results[0], **node.attrs)
-    return [own if mask is None or not x.dtype.is_inexact else _both(b, mask, own, reach)
+    return [own if mask is None or not x.dtype.is_inexact else both(b, mask, own, reach)
             for x, mask, own in zip(node.inputs, rows, found, strict=True)]
 
 
-def _both(
+def both(
     b: Builder, mask: Callable[[], Value], own: Support | None, reach: Reach
 ) -> Support:
+    """What a mask leaves of another one."""
     if own is None:
         return lazy_support(mask, reach)
     return lazy_support(lambda: b.and_(mask(), own.mask()), reach)
@@ -208,9 +215,10 @@ def operands_taken(
             b.masked(_shared(b, node, at, support.mask()), x, 0.0) if x.dtype.is_inexact else x
             for at, x in enumerate(inputs))
     elif _is_of_matrices(node):
+        rank = inputs[0].type.rank
         inputs, results = (tuple(
             b.masked(_of_each(b, node, x.type, support.mask()), x, identity(b, x.type))
-            if x.dtype.is_inexact and x.type.rank == node.inputs[0].type.rank else x for x in values)
+            if x.dtype.is_inexact and x.type.rank == rank else x for x in values)
             for values in (inputs, results))
     return inputs, results
 

@@ -1,8 +1,9 @@
 """Masks the way that values go: which elements of a result come from any that is taken.
 
-A gradient that the user wrote is a graph, of which no row says how masks go back (``support``). So
-they go forward through it, from the cotangents of results to those of operands: an element that is
-computed only from what is left out is left out.
+So they go with tangents, which are 0 where a mask put something that has none. A gradient that the
+user wrote is a graph, of which no row says how masks go back (``support``): they go forward through
+it, from the cotangents of results to those of operands. An element that is computed only from what
+is left out is left out.
 
     backward(s, dy)        m of dy
       %t = mul dy, s       m
@@ -12,7 +13,7 @@ computed only from what is left out is left out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial, reduce
 from types import MappingProxyType
 
@@ -20,7 +21,15 @@ from ...ir.graph import Builder, Graph, Node, Value
 from ...ir.ops.axes.reduce import contract_letters
 from ...ir.ops.op import Kind
 from ...ir.types import BOOL, I32
-from .support import Support, either, known_support
+from .support import Reach, Support, both, either, lazy_support
+
+
+def _nothing() -> Value:
+    raise AssertionError("this is no mask")
+
+
+NOTHING = Support(_nothing)
+"""Stands for the mask of a value of which nothing counts."""
 
 # How many of the first operands are what is moved or added up, of kinds that have others too.
 _MOVED = MappingProxyType({
@@ -37,40 +46,54 @@ def taken_through(
     marks = dict(masks)
     for node in graph.nodes:
         if node.results[0] in known and any(value in marks for value in node.inputs):
-            marks.update(dict.fromkeys(node.results, _through(b, node, known, marks)))
+            mask = mask_through(b, node, [known[value] for value in node.inputs], [
+                marks.get(value, NOTHING) for value in node.inputs])
+            marks.update(dict.fromkeys(node.results, mask))
     return [marks.get(value) for value in graph.results]
 
 
-def _through(
-    b: Builder, node: Node, known: Mapping[Value, Value], marks: Mapping[Value, Support | None]
+def mask_through(
+    b: Builder, node: Node, inputs: Sequence[Value], given: Sequence[Support | None]
 ) -> Support | None:
-    """The mask of the results of a node, of those that its operands have."""
-    given = [marks[value] for value in node.inputs if value in marks]
-    kind, shape = node.op.kind, node.results[0].shape
-    if None in given:
-        return None
+    """The mask of the results of a node of these operands, of which ``given`` has the masks;
+    ``NOTHING`` for those of which nothing counts."""
+    kind, op = node.op.kind, node.op
+    some = [mask for mask in given if mask is not NOTHING]
+    if kind is Kind.MAP and op.taken is not None:
+        rows = op.taken(b, *inputs, node.results[0], **node.attrs)
+        given = [mask if mask is NOTHING or row is None else both(b, row, mask, Reach.FAR)
+                 for mask, row in zip(given, rows, strict=True)]
+        return _any(b, given) if len(some) == 1 or any(some) else None
     if kind in (Kind.MAP, Kind.COMPLEX):
-        same = all(x.shape == shape for x in node.inputs if x in marks)
-        return reduce(partial(either, b), given) if same else None
-    moving = node.inputs[:_MOVED.get(kind, 0)] if kind is not Kind.VIEW else node.inputs
-    if len(given) > sum(value in marks for value in moving):
+        same = all(x.shape == node.results[0].shape for x, mask in zip(
+            inputs, given, strict=True) if mask is not NOTHING)
+        return _any(b, given) if same else None
+    moved = len(given) if kind is Kind.VIEW else _MOVED.get(kind, 0)
+    if any(mask is not NOTHING for mask in given[moved:]) or not moved:
         return None
-    return known_support(_made(b, node, len(moving), known, marks))
+    fills = "value" in node.attrs or NOTHING in given[:moved]
+    if None in some and not (fills and (kind is Kind.VIEW or (
+            kind is Kind.SCATTER and not (op.combine and given[0] is None)))):
+        return None
+    return lazy_support(lambda: _made(b, node, inputs, given[:moved]))
+
+
+def _any(b: Builder, given: Sequence[Support | None]) -> Support | None:
+    return reduce(partial(either, b), [mask for mask in given if mask is not NOTHING])
 
 
 def _made(
-    b: Builder, node: Node, moved: int, known: Mapping[Value, Value],
-    marks: Mapping[Value, Support | None],
+    b: Builder, node: Node, inputs: Sequence[Value], given: Sequence[Support | None]
 ) -> Value:
-    masks = [own.mask() if (own := marks.get(value)) is not None
-             else b.full(False, value.type.with_dtype(BOOL)) for value in node.inputs[:moved]]
-    rest = [known[value] for value in node.inputs[moved:]]
+    masks = [b.full(mask is None, x.type.with_dtype(BOOL)) if mask is None or mask is NOTHING
+             else mask.mask() for x, mask in zip(inputs, given, strict=False)]
+    rest = inputs[len(masks):]
     made: Value
     if node.op.kind is Kind.REDUCE:
         made = b.any(masks[0], axes=node.attrs["axes"])
     elif node.op.kind is Kind.CONTRACT:
         made = reduce(b.or_, [_multiplied(b, node, at, mask) for at, mask in enumerate(masks)
-                              if node.inputs[at] in marks])
+                              if given[at] is not NOTHING])
     elif node.op.kind is Kind.SCAN:
         made = b.cumor(reduce(b.or_, masks), axis=node.attrs["axis"])
     elif node.op.combine:  # a scatter that adds
