@@ -35,7 +35,7 @@ from .counting import counter_of, more_results
 from .dependence import reached, spread
 from .pullback import Pull, Pullback, copy_nodes, elements, needed
 from .rounds import most_rounds
-from .support import Part, Reach, Support, known_here, known_support
+from .support import Part, Reach, Support, joined, known_here, known_support
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -424,7 +424,7 @@ class _Loop:
         for at, param in zip(kept, clone.graph.params[len(carried):], strict=False):
             mask = self.way.taken.get(at)
             part = b.full(False, param.type) if mask is None else clone.values[mask]
-            clone.graph.results.append(part if at in self.masked else b.or_(param, part))
+            clone.graph.results.append(part if at in self.masked else joined(b, param, part))
         clone.graph.results += [clone.values[value] for value in made]
 
     # -- sums over the rounds -------------------------------------------------------------------

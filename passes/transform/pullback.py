@@ -12,7 +12,8 @@ cotangent is known when the body has been run; the rest is run later, and reads 
 The rule of what is saved. Views and elementwise nodes of at most ``CHEAP`` additions are computed
 again, anything else is saved, and so is what a loop carries. But a value that the later half reads
 is saved itself where all that it is computed from, and is not saved already, has more elements.
-What stands behind a barrier, as ``remat`` has it, is computed again in any case.
+What stands behind a barrier, as ``remat`` has it, is computed again in any case, and masks that the
+gradient makes are computed then as elementwise nodes are.
 Above: h and n are saved; t and u are computed again, from n.
 """
 
@@ -95,7 +96,7 @@ class Pullback:
             if self.later.isdisjoint(node.results):
                 if node.op is OPS["barrier"] or not again.isdisjoint(node.inputs):
                     again.update(node.results)
-                cheap = (is_cheap(node) or not again.isdisjoint(node.results)) and (
+                cheap = (is_cheap(node) or self._is_of_masks(node) or not again.isdisjoint(node.results)) and (
                     index not in symbols_within(tuple(node.attrs.values())))
                 below = frozenset[Value]().union(*(roots[value] for value in node.inputs))
                 roots.update({value: frozenset() if value in free else below if cheap
@@ -107,6 +108,10 @@ class Pullback:
             own = value not in again and elements([value]) < elements(more)
             found.update(dict.fromkeys([value] if own else sorted(more, key=order.__getitem__)))
         return list(found)
+
+    def _is_of_masks(self, node: Node) -> bool:
+        """Masks are computed where they are asked for, from indices rather than by rows."""
+        return node not in self.own and node.results[0].dtype == BOOL
 
     def invariant(self, still: Collection[Value], index: str) -> set[Value]:
         """Of known values that are worth it, those that depend on nothing but ``still`` and may be

@@ -27,6 +27,7 @@ from ...ir.graph import Builder, Node, Value, constant_of
 from ...ir.ops.axes.reduce import contract_letters
 from ...ir.ops.axes.scan import turned
 from ...ir.ops.op import Kind
+from ...ir.ops.table import OPS
 from ...ir.types import BOOL, TensorType
 from .harmless import identity
 
@@ -125,6 +126,19 @@ def supports(b: Builder, node: Node, support: Support | None) -> list[Support | 
     rows = row(b, *node.inputs, node.results[0], **node.attrs)
     return [own if mask is None or not x.dtype.is_inexact else both(b, mask, own, reach)
             for x, mask, own in zip(node.inputs, rows, found, strict=True)]
+
+
+def joined(b: Builder, held: Value, mask: Value) -> Value:
+    """Where either holds. What indices take is written into what is held, in its place."""
+    node = mask.node
+    if node is not None and node.op is OPS["or_"]:
+        return joined(b, joined(b, held, node.inputs[0]), node.inputs[1])
+    if node is not None and node.op is OPS["scatter"] and [
+            constant_of(value) for value in node.inputs[:2]] == [False, True]:
+        mask = b.scatter(held, node.inputs[1], *node.inputs[2:], **node.attrs)
+    else:
+        mask = b.or_(held, mask)
+    return mask
 
 
 def both(

@@ -70,8 +70,11 @@ def _there(b: Any, x: Any, indices: tuple[Any, ...], axes: tuple[int, ...]) -> A
     order = sorted(range(len(axes)), key=axes.__getitem__)
     taken = b.scatter(b.full(False, sizes), b.full(True, indices[0].type.with_dtype(BOOL)),
                       *indices, axes=tuple(range(len(axes))))
-    return b.broadcast(b.transpose(taken, perm=tuple(order)), shape=x.shape,
-                       axes=tuple(sorted(axes)))
+    if order != list(range(len(axes))):
+        taken = b.transpose(taken, perm=tuple(order))
+    if len(axes) == len(x.shape):
+        return taken
+    return b.broadcast(taken, shape=x.shape, axes=tuple(sorted(axes)))
 
 
 def _overwritten(
