@@ -96,7 +96,8 @@ class Pullback:
             if self.later.isdisjoint(node.results):
                 if node.op is OPS["barrier"] or not again.isdisjoint(node.inputs):
                     again.update(node.results)
-                cheap = (is_cheap(node) or self._is_of_masks(node) or not again.isdisjoint(node.results)) and (
+                cheap = (is_cheap(node) or self._is_of_masks(node)
+                         or not again.isdisjoint(node.results)) and (
                     index not in symbols_within(tuple(node.attrs.values())))
                 below = frozenset[Value]().union(*(roots[value] for value in node.inputs))
                 roots.update({value: frozenset() if value in free else below if cheap
