@@ -335,9 +335,9 @@ class _Loop:
         test = Graph("test")
         for value in clone.graph.params:
             test.add_param(value.type, value.name.removesuffix(":0"))
-        first = [*self._first(carried), *self._first_masks(kept)]
-        test.results = [Builder(test, OPS).ge(test.params[len(first)], 0)]
+        test.results = [Builder(test, OPS).ge(test.params[len(carried) + len(kept)], 0)]
         last = self.builder.sub(self.node.results[counter], 1)
+        first = [*self._first(carried), *self._first_masks(kept)]
         results = self.builder.emit(
             self.node.op, [*first, last, *stacks.values(), *(self.still[value] for value in rest)],
             {**self.node.attrs, "carried": len(first) + 1, "test": test,

@@ -94,8 +94,8 @@ def of_results(
     known = [mask for mask in left if mask is not None and not mask.reach]
     if len(known) < len(left) or not left or node.op.foreign:
         return None
-    first, *others = (_of_stack(b, node, mask) for mask in known)
-    return reduce(partial(either, b), others, first)
+    stacks: list[Support | None] = [_of_stack(b, node, mask) for mask in known]
+    return reduce(partial(either, b), stacks)
 
 
 def _of_stack(b: Builder, node: Node, support: Support) -> Support:
@@ -104,7 +104,7 @@ def _of_stack(b: Builder, node: Node, support: Support) -> Support:
         mask = support.mask()
         together = node.attrs["axes"] if node.op.room == "fft" else tuple(
             range(node.inputs[0].type.rank - 2, mask.type.rank))
-        return b.any(mask, axes=together) if together else mask  # type: ignore[no-any-return]
+        return b.any(mask, axes=together) if together else mask
 
     return lazy_support(made)
 

@@ -106,6 +106,24 @@ def test_elements_that_rounds_read_or_overwrite() -> None:
         check(function, x, wanted)
 
 
+def test_no_rows_of_masks_are_saved() -> None:
+    """Which elements all rounds read is gathered in the backward loop: O(n), not O(rounds * n)."""
+    def read(x: Any) -> Any:
+        y = np.exp(x)
+        return weft.fori_loop(0, 90, lambda i, s: s + y[i] * y[i + 1], 0.0)
+
+    x = np.linspace(-1, 1, 100)
+    text = weft.compile(weft.grad(read)).lower(x).as_text("opt")
+    assert "bool[100]" in text and "bool[90,100]" not in text
+    y = np.exp(x)
+    wanted = np.zeros(100)
+    wanted[:90] += y[:90] * y[1:91]
+    wanted[1:91] += y[:90] * y[1:91]
+    np.testing.assert_allclose(weft.grad(read)(x), wanted)
+    x[95] = 1e3  # exp overflows there
+    np.testing.assert_allclose(weft.grad(read)(x)[95:], 0)
+
+
 def test_a_value_that_comes_to_all_is_all_taken() -> None:
     """Masks that a round fills up are no masks: nothing is lost of what is taken after all."""
     def mixed(x: Any) -> Any:

@@ -98,3 +98,23 @@ def test_products_of_stacks_of_chosen_matrices() -> None:
         found = weft.compile(f)(a, b, m)
         assert found.shape == f(a, b, m).shape
         np.testing.assert_allclose(found, f(a, b, m), atol=1e-12)
+
+
+@pytest.mark.parametrize("sizes", [
+    {"x": {0: "n", 1: "n"}}, {"x": {0: "n", 1: "m"}}, {"x": {0: "b", 1: "n", 2: "n"}}])
+def test_determinants_of_any_size_where_they_are_zero(sizes: Any) -> None:
+    """The matrix of cofactors, and along a direction what it changes by, of integers."""
+    rank2 = np.array([[1.0, 2, 3], [4, 5, 6], [7, 8, 9]])
+    cofactors = np.array([[-3.0, 6, -3], [6, -12, 6], [-3, 6, -3]])
+    pair = np.array([[1.0, 2.0], [2.0, 4.0]])
+    slope = weft.compile(lambda x: weft.grad(lambda x: np.sum(np.linalg.det(x)))(x), dynamic=sizes)
+    second = weft.compile(lambda x: weft.grad(lambda x: np.sum(weft.grad(
+        lambda x: np.sum(np.linalg.det(x)))(x)))(x), dynamic=sizes)
+    stacked = len(sizes["x"]) == 3
+    for x, wanted, change in (
+            (rank2, cofactors, [[0, 0, 0], [0, 0, 0], [0, 0, 0]]),
+            (pair, [[4, -2], [-2, 1]], [[1, -1], [-1, 1]]),
+            (np.zeros((3, 3)), np.zeros((3, 3)), np.zeros((3, 3)))):
+        given = np.stack([x, x]) if stacked else x
+        np.testing.assert_allclose(slope(given), np.broadcast_to(wanted, given.shape), atol=1e-12)
+        np.testing.assert_allclose(second(given), np.broadcast_to(change, given.shape), atol=1e-12)
