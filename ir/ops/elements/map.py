@@ -341,7 +341,7 @@ ROWS: tuple[OpDef, ...] = (
            doc="x where the mask holds, else y; what is left out has the derivative 0, whatever "
                "its slope", moves=True,
            grad=lambda b, g, c, x, y, out: (None, b.masked(c, g, 0.0), b.masked(c, 0.0, g)),
-           taken=lambda b, c, x, y, out: (None, c, b.not_(c)), becomes="select"),
+           taken=lambda b, c, x, y, out: (None, lambda: c, lambda: b.not_(c)), becomes="select"),
     map_op("cast", _cast_infer, lambda s, x, *, dtype: s.cast(x, dtype), _cast_ref,
            doc="x converted to dtype; floats to integers drop the fraction; NaN and what does not "
                "fit become what a C compiler on x86-64 makes of them (``ir/scalar/integer``)",
