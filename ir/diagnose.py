@@ -103,6 +103,10 @@ class RangeError(Error, OverflowError):
     """A Python integer that the dtype it meets cannot hold."""
 
 
+class DivisionError(Error, ZeroDivisionError):
+    """A Python number divided by zero."""
+
+
 class FailedAssertionError(Error, AssertionError):
     """An ``assert`` of the user's that did not hold when the function ran."""
 
@@ -158,6 +162,7 @@ _CLASSES = MappingProxyType({
     "W113": UnsupportedError,
     "W125": FailedAssertionError,
     "W132": ParameterError,
+    "W133": DivisionError,
     "W407": BoundError,
     "W408": UnwritableError,
     "W411": QueueClosedError,
@@ -195,7 +200,9 @@ CODES = MappingProxyType({
     "W124": "index out of range at run time",
     "W125": "an assertion does not hold at run time",
     "W131": "a Python integer does not fit the dtype it meets",
-    "W132": "a parameter of a distribution, a layer, a quantile or a conversion is out of range",
+    "W132": "a parameter of a distribution, a layer, a quantile, a conversion or a function of "
+            "the module math is out of range",
+    "W133": "a Python number is divided by zero at run time",
     "W201": "a traced value has no truth value or number while tracing",
     "W202": "a traced value was used after its trace ended",
     "W203": "an argument array was mutated in traced code",

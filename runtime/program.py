@@ -308,12 +308,25 @@ def _bytes_of(plan: Plan, dims: Mapping[str, int]) -> int:
 _HINTS = MappingProxyType({
     "W124": "indices run from -n to n - 1 in an axis of n elements",
     "W131": "pass a number that fits, or give the array a wider dtype: x.astype(np.int64)",
-    HELD_IN_64_BITS: "start from floats, which reach 1e308: float(x), or 1.0 in place of 1",
     "W132": "bring it into its range, as np.clip, np.abs and np.exp do",
+    "W133": "test it first, or take a number of NumPy's, of which 1 / 0 is inf: np.float64(x)",
     "W105": "only a dim that is always 1, or 1 of x[:1], is repeated; all others must be equal",
     "W102": "call it with larger arrays",
 })
 
+
+# Of checks whose messages have this, before those of their codes.
+_OF_MESSAGES = MappingProxyType({
+    HELD_IN_64_BITS: "start from floats, which reach 1e308: float(x), or 1.0 in place of 1",
+    "a number is out of bounds":
+        "pass a smaller number, or keep it a float: np.trunc(x), np.floor(x)",
+    "math domain error": "call the function of NumPy, which gives NaN or inf there",
+    "math range error": "call the function of NumPy, which gives inf there",
+    "too large for a float": "pass a smaller number, or take NumPy's, which is inf: np.float64(x)",
+    "negative number is complex": "take a complex number, complex(x), or abs(x)",
+    "negative integer powers": "convert the base: float(n) of a number, x.astype(np.float64)",
+    "negative shift count": "shift to the other side by its size: x >> -n for x << n",
+})
 
 _HOLDS = "pass arguments for which this holds"
 
@@ -333,11 +346,9 @@ def failing(plan: Plan) -> Fail:
 
 def check_failed(site: CheckSite, values: str = "") -> Exception:
     """The error of a failed run-time check; ``values`` says what the sizes are."""
-    if site.code == "W131" and site.message.startswith("a number"):
-        return error(site.code, site.message + values, locs=site.locs,
-                     hint="pass a smaller number, or keep it a float: np.trunc(x), np.floor(x)")
     of_index = site.code != "W124" or "out of range" in site.message
-    hint = _HINTS.get(site.message) or (_HINTS.get(site.code, _HOLDS) if of_index else _HOLDS)
+    hint = next((hint for part, hint in _OF_MESSAGES.items() if part in site.message), None) or (
+        _HINTS.get(site.code, _HOLDS) if of_index else _HOLDS)
     return error(site.code, site.message + values, locs=site.locs, hint=hint)
 
 

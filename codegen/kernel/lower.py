@@ -363,7 +363,7 @@ def _map(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None
     operands = [found[id(operand)] for operand in node.inputs]
     check = node.op.check
     if check is not None:
-        site = CheckSite(check.code, check.message(**node.attrs))
+        site = CheckSite(check.code or node.attrs["code"], check.message(**node.attrs))
         holds = check.holds(low.builder, *map(low.widened, operands), **node.attrs)
         low.check(holds, guard, site, node)
     place = {"index": index} if node.op.indexed else {}

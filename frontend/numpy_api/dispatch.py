@@ -221,13 +221,16 @@ class NumpyApi:
 
     def getitem(self, x: Any, index: Any) -> Any:
         index = masks.as_mask(x, index)
-        if masks.is_mask(index) and index.ndim:
+        if masks.is_mask(index):
             return masks.select(x, index)
         chosen = masks.among(x, index)
         chosen = grids.grid_of(x, index) if chosen is None else chosen
         chosen = runs.run_of(x, index) if chosen is None else chosen
         if chosen is not None:
             return chosen
+        if isinstance(index, tuple) and any(
+                masks.is_mask(item) and isinstance(item, Tracer) and item.ndim for item in index):
+            return self.getitem(x, masks.as_places(index))
         try:
             result = getitem(x, index)
         except OutOfRangeError as problem:

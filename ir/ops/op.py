@@ -11,8 +11,9 @@ All functions of a row take operands by position and attributes by keyword:
     requires(*types, **attrs) -> (left, "==" or ">=", right, code, message) for each relation of
         symbolic sizes that the types do not show; asked before a step starts
     grad(b, g, *operands, y, **attrs) -> one value or None for each operand
-    taken(b, *operands, y, **attrs) -> for each operand a mask of its elements that the result has,
-        or None; of those left out the gradient is 0 whatever is computed from them and to them
+    taken(b, *operands, y, **attrs) -> for each operand a function that gives a mask of its elements
+        that the result has, or None if it has all; of those left out the gradient is 0 whatever is
+        computed from them and to them
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ class RunCheck:
     """What has to hold of the operands of a MAP, or the step fails with this error."""
 
     holds: Callable[..., Any]                           # (s, *xs, **attrs) -> bool scalar
-    code: str
+    code: str                                           # "": its attribute ``code``
     message: Callable[..., str]                         # (**attrs) -> text
     safe: int = 0                                       # operands of which it holds
 

@@ -170,7 +170,7 @@ _PLAIN: Mapping[str, Callable[..., Any]] = MappingProxyType({
 
 RULES: Mapping[str, Rule] = MappingProxyType({
     **dict.fromkeys(("add", "sub", "neg", "select", "masked", "sum", "cumsum", "rint",
-                     "ensure", "awaiting"), _each),
+                     "ensure", "checked", "awaiting"), _each),
     "full": _full, "iota": _iota, "cast": _cast, "contract": _contract, "prod": _prod,
     "cumprod": lambda b, node, x: _along(b, node, 1.0, f.mul, x),
     "recur": lambda b, node, x, y: _along(b, node, 0.0, lambda b, held, x, y: f.add(

@@ -38,7 +38,7 @@ from ...ir.graph import (
 from ...ir.indices.index import Dim, symbol
 from ...ir.letters import LETTERS
 from ...ir.ops.axes.reduce import contract_letters
-from ...ir.ops.control.region import Branching, Calling, Custom, Looping
+from ...ir.ops.control.region import ENDLESS, Branching, Calling, Custom, Looping
 from ...ir.ops.op import Effect, Kind
 from ...ir.ops.table import OPS
 from ...ir.types import I64, TensorType
@@ -46,6 +46,7 @@ from ..bodies import live_values
 from .dependence import EVERYTHING
 from .harmless import guarded, harmless
 from .pullback import is_cheap, placed
+from .rounds import most_rounds
 from .support import CARRYING, leaving_out
 
 
@@ -417,7 +418,8 @@ class _Batch:
 
         Who is left is computed twice, for the test and in the round, where that is cheap, and else
         carried to the next round. What counts rounds for each example counts no rows, so a loop
-        that stacks some also counts for all."""
+        that stacks some also counts for all. The most rounds that each example may have are seen
+        here, as the test of all shows them no more."""
         given = [at < loop.carried or x.is_batched for at, x in enumerate(operands)]
         inputs = [self.whole(x) if mark else x.value
                   for x, mark in zip(operands, given, strict=True)]
@@ -448,12 +450,14 @@ class _Batch:
         if "rounds" in kept:
             ends["rounds"] = inner.builder.add(kept["rounds"], 1)
         at, count = loop.carried, len(more)
+        known = most_rounds(node, loop) if loop.count is None else loop.count
         body.results[at:at] = [ends[name] for name, _ in more]
         for graph in (some, body):
             graph.params[at:] = [*graph.params[len(given):], *graph.params[at:len(given)]]
         results = list(self.builder.emit(
             node.op, [*inputs[:at], *(value for _, value in more), *inputs[at:]],
-            {**node.attrs, "carried": at + count, "test": some, "body": body}).results)
+            {**node.attrs, "carried": at + count, "test": some, "body": body,
+             "limit": ENDLESS if known is None else known}).results)
         del results[at:at + count]
         return self._unstacked(loop, self._all(True, results))
 

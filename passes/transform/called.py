@@ -11,18 +11,21 @@ So what is differentiated once more is ``forward`` and ``backward`` as they are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...ir.diagnose import error
 from ...ir.graph import Builder, Node, Value, control_of
 from ...ir.ops.control.region import Calling, Custom
 from ...ir.ops.table import OPS
+from ...ir.types import BOOL
 from ..clone import Clone
-from .emit import emit_graph
+from .emit import emit_graph, emit_nodes
+from .pullback import Pull
+from .support import Part, Support, known_support
+from .through import taken_through
 
 Cotangent = Value | None
-Vjp = Callable[..., list[Cotangent]]  # see ``reverse``
 
 
 @dataclass(frozen=True)
@@ -68,18 +71,26 @@ def _check_arguments(node: Node, marks: Sequence[bool], more: int) -> None:
 
 
 def custom_gradient(
-    builder: Builder, node: Node, given: Sequence[Cotangent], rule: Rule
-) -> list[Cotangent]:
-    """The cotangents of the operands by the user's rule."""
+    builder: Builder, node: Node, given: Sequence[Cotangent], left: Sequence[Support | None],
+    rule: Rule,
+) -> list[Part]:
+    """The cotangents of the operands by the user's rule. Where that computes an element only from
+    what is left out of the cotangents, it is 0 whatever the rule makes of them."""
     _, more = rule.custom.counts(rule.results)
     results, saved = node.results[:rule.results], node.results[rule.results:]
     cotangents = [_whole(builder, value, part)
                   for value, part in zip(results, given, strict=False)]
     operands = [*saved, *cotangents, *node.inputs[len(node.inputs) - more:]]
-    found: list[Cotangent] = [None] * len(node.inputs)
-    made = emit_graph(builder, rule.custom.backward, operands)
-    for at, part in zip(rule.custom.wrt, made, strict=True):
-        found[at] = part
+    found: list[Part] = [(None, None)] * len(node.inputs)
+    backward = rule.custom.backward
+    known = emit_nodes(builder, backward, operands)
+    masks = taken_through(builder, backward, known, {
+        value: mask for value, part, mask in zip(
+            backward.params[len(saved):], given[:rule.results], left, strict=False)
+        if part is not None})
+    for at, value, mask in zip(rule.custom.wrt, backward.results, masks, strict=True):
+        part = known[value]
+        found[at] = (part if mask is None else builder.masked(mask.mask(), part, 0.0), mask)
     return found
 
 
@@ -89,8 +100,8 @@ def _whole(builder: Builder, value: Value, cotangent: Cotangent) -> Value:
 
 def call_gradient(
     builder: Builder, node: Node, call: Calling, given: Sequence[Cotangent],
-    left: Sequence[Value | None], wanted: set[int], vjp: Vjp,
-) -> list[Cotangent]:
+    left: Sequence[Support | None], wanted: set[int], asks: set[int], pull: Pull,
+) -> list[Part]:
     """The gradient of the body for the operands ``wanted``; the nodes of the body that it needs
     stand here once more."""
     clone = Clone(call.body)
@@ -101,17 +112,21 @@ def call_gradient(
     pairs = [(value, part, mask) for value, part, mask in zip(
         graph.results, given, left, strict=True) if part is not None and value.dtype.is_inexact]
     seeds = [graph.add_param(part.type, "cotangent") for _, part, _ in pairs]
-    masks = [None if mask is None else graph.add_param(mask.type, "mask") for _, _, mask in pairs]
+    masks = [None if mask is None else known_support(graph.add_param(
+        value.type.with_dtype(BOOL), "mask"), mask.reach) for value, _, mask in pairs]
     asked = sorted(wanted)
     inner_builder = Builder(graph, OPS, share=False, fold=False)
-    parts = vjp(inner_builder, [value for value, _, _ in pairs], seeds,
-                [params[at] for at in asked], left=masks)
-    there = [(at, part) for at, part in zip(asked, parts, strict=True) if part is not None]
-    graph.results = [part for _, part in there]
+    parts = pull(inner_builder, [value for value, _, _ in pairs], seeds,
+                 [params[at] for at in asked], left=masks, asks=[params[at] for at in asks])
+    there = {at: part for at, (part, _) in zip(asked, parts, strict=True) if part is not None}
+    taken = {at: mask for at, (_, mask) in zip(asked, parts, strict=True)
+             if at in there and at in asks and mask is not None}
+    graph.results = [*there.values(), *(mask.mask() for mask in taken.values())]
     operands = [builder.barrier(value) if call.again else value for value in node.inputs]
-    found: list[Cotangent] = [None] * len(node.inputs)
-    for (at, _), part in zip(there, emit_graph(
-            builder, graph, [*operands, *(part for _, part, _ in pairs),
-                             *(mask for *_, mask in pairs if mask is not None)]), strict=True):
-        found[at] = part
+    made = emit_graph(builder, graph, [*operands, *(part for _, part, _ in pairs),
+                                       *(mask.mask() for *_, mask in pairs if mask is not None)])
+    marks = dict(zip(taken, made[len(there):], strict=True))
+    found: list[Part] = [(None, None)] * len(node.inputs)
+    for at, part in zip(there, made, strict=False):
+        found[at] = (part, known_support(marks[at], taken[at].reach) if at in marks else None)
     return found

@@ -22,30 +22,30 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...ir.diagnose import error
-from ...ir.graph import Builder, Graph, Node, Value, constant_of, control_of
+from ...ir.graph import Builder, Graph, Node, Value, control_of
 from ...ir.indices.index import symbol
 from ...ir.ops.axes.reduce import contract_letters
 from ...ir.ops.control.region import Branching, Looping
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
-from ...ir.types import I64, TensorType
+from ...ir.types import BOOL, I64, TensorType
 from ..bodies import live_values
 from ..clone import Clone
-from ..simplify.rewrite import Rule, matched
+from .counting import counter_of, more_results
 from .dependence import reached, spread
-from .pullback import Pullback, Vjp, copy_nodes, elements, needed
+from .pullback import Pull, Pullback, copy_nodes, elements, needed
 from .rounds import most_rounds
+from .support import Part, Reach, Support, joined, known_here, known_support
 
-_COUNTED = Rule("counted", "add(x, 1)", "x")
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def backward(
-    builder: Builder, node: Node, given: Sequence[Value | None], left: Sequence[Value | None],
-    wanted: set[int], vjp: Vjp,
-) -> list[Value | None]:
+    builder: Builder, node: Node, given: Sequence[Value | None], left: Sequence[Support | None],
+    wanted: set[int], asks: set[int], pull: Pull,
+) -> list[Part]:
     """The cotangents of the operands ``wanted`` of a control-flow node, from those of its results
-    and the masks that these have.
+    and the masks that these have; masks of those that are asked for.
 
     Appends the gradient to the graph, and has the node return what it needs. Raises
     UnsupportedError (W113) for a loop whose number of rounds has no bound.
@@ -56,11 +56,11 @@ def backward(
         if rounds is not None:
             node.attrs = {**node.attrs, "limit": rounds}
             control = control_of(node)
-    found: list[Value | None] = [None] * len(node.inputs)
+    found: list[Part] = [(None, None)] * len(node.inputs)
     if isinstance(control, Branching):
-        made = _branching(builder, node, control, given, left, wanted, vjp)
+        made = _branching(builder, node, control, given, left, wanted, asks, pull)
     elif control.test is None:
-        made = _Loop(builder, node, given, left, wanted, vjp).run(None)
+        made = _Loop(builder, node, given, left, wanted, asks, pull).run(None)
     elif control.count is None:
         raise error(
             "W113", "there is no gradient of a loop whose number of rounds has no bound: what its "
@@ -69,15 +69,15 @@ def backward(
                  "rounds as it may take")
     else:
         before = control.carried
-        counter = _counter(builder, node, control)
+        counter = counter_of(builder, node, control)
         new = len(node.inputs) - len(found)  # 1 if there was no counter yet
-        moved = {at + new * (at >= before) for at in wanted}
+        moved, asked = ({at + new * (at >= before) for at in each} for each in (wanted, asks))
         padded, masks = ([*values, *[None] * (len(node.results) - len(values))]
                          for values in (given, left))
         made = {at - new * (at > before): value for at, value in _Loop(
-            builder, node, padded, masks, moved, vjp).run(counter).items()}
-    for at, value in made.items():
-        found[at] = value
+            builder, node, padded, masks, moved, asked, pull).run(counter).items()}
+    for at, part in made.items():
+        found[at] = part
     return found
 
 
@@ -86,13 +86,14 @@ def backward(
 
 def _branching(
     builder: Builder, node: Node, control: Branching, given: Sequence[Value | None],
-    left: Sequence[Value | None], wanted: set[int], vjp: Vjp,
-) -> dict[int, Value]:
+    left: Sequence[Support | None], wanted: set[int], asks: set[int], pull: Pull,
+) -> dict[int, Part]:
     inner = sorted(at - 1 for at in wanted if at > 0)
     asked = {at: value for at, value in enumerate(given) if value is not None}
     masks = {at: mask for at in asked if (mask := left[at]) is not None}
-    ways = [Pullback(body, sorted(asked.keys() & reached(body, inner)), inner, vjp, masks)
-            for body in (control.then, control.other)]
+    reach = {at: mask.reach for at, mask in masks.items()}
+    ways = [Pullback(body, sorted(asked.keys() & reached(body, inner)), inner, pull, reach,
+                     {at - 1 for at in asks}) for body in (control.then, control.other)]
     operands = sorted(ways[0].found.keys() | ways[1].found.keys())
     if not operands:
         return {}
@@ -102,17 +103,18 @@ def _branching(
         for way in ways]
     for values, saved in zip(outer, _saved_ways(node, ways, outer), strict=True):
         values.update(saved)
-    parts = [needed(way.graph, way.found.values(), {
+    taken = [at for at in operands if any(at in way.taken for way in ways)]
+    parts = [needed(way.graph, [*way.found.values(), *way.taken.values()], {
                  *values, *way.cotangents.values(), *way.masks.values()})
              for way, values in zip(ways, outer, strict=True)]
     read = list(dict.fromkeys(values[value] for values, (_, leaves) in zip(
         outer, parts, strict=True) for value in leaves if value in values))
-    masks = {at: mask for at, mask in masks.items() if any(
+    marks = {at: mask.mask() for at, mask in masks.items() if any(
         way.masks.get(at) in leaves for way, (_, leaves) in zip(ways, parts, strict=True))}
     bodies = []
     for way, values, (nodes, leaves) in zip(ways, outer, parts, strict=True):
         clone = _emptied(way)
-        for known, own in ((asked, way.cotangents), (masks, way.masks)):
+        for known, own in ((asked, way.cotangents), (marks, way.masks)):
             for at, value in known.items():
                 clone.values[own.get(at, value)] = clone.param(value)
         params = {value: clone.param(value) for value in read}
@@ -122,10 +124,30 @@ def _branching(
         clone.graph.results = [
             clone.values[way.found[at]] if at in way.found
             else b.full(0.0, way.given[at].type) for at in operands]
+        clone.graph.results += [
+            clone.values[way.taken[at]] if at in way.taken
+            else b.full(at in way.found, way.given[at].type.with_dtype(BOOL)) for at in taken]
         bodies.append(clone.graph)
-    made = builder.emit(node.op, [condition, *asked.values(), *masks.values(), *read],
+    made = builder.emit(node.op, [condition, *asked.values(), *marks.values(), *read],
                         {"then": bodies[0], "other": bodies[1]}).results
-    return {at + 1: value for at, value in zip(operands, made, strict=True)}
+    supports: dict[int, Support | None] = {
+        at: known_support(value, max(way.reach.get(at, Reach.FAR) for way in ways))
+        for at, value in zip(taken, made[len(operands):], strict=True)}
+    for at in operands:
+        if at not in supports and at + 1 in asks:
+            supports[at] = _of_one_way(builder, condition, ways, at)
+    return {at + 1: (value, supports.get(at))
+            for at, value in zip(operands, made, strict=False)}
+
+
+def _of_one_way(
+    builder: Builder, condition: Value, ways: Sequence[Pullback], at: int
+) -> Support | None:
+    """The mask of an operand on which the result depends in one way only."""
+    then, other = (at in way.found for way in ways)
+    if then and other:
+        return None
+    return known_here(builder, condition, then, ways[0].given[at])
 
 
 def _saved_ways(
@@ -154,15 +176,8 @@ def _saved_ways(
         clone.graph.results = results
         bodies.append(clone.graph)
     node.attrs = {**node.attrs, "then": bodies[0], "other": bodies[1]}
-    made = _more_results(node, types)
+    made = more_results(node, types)
     return [{value: made[at] for at, value in taken.items()} for taken in slots]
-
-
-def _more_results(node: Node, types: Sequence[TensorType]) -> list[Value]:
-    first = len(node.results)
-    made = [Value(type_, f"{node.name}:{at}", node, at) for at, type_ in enumerate(types, first)]
-    node.results = (*node.results, *made)
-    return made
 
 
 def _emptied(way: Pullback) -> Clone:
@@ -182,9 +197,9 @@ class _Loop:
 
     def __init__(
         self, builder: Builder, node: Node, given: Sequence[Value | None],
-        left: Sequence[Value | None], wanted: set[int], vjp: Vjp,
+        left: Sequence[Support | None], wanted: set[int], asks: set[int], pull: Pull,
     ) -> None:
-        self.builder, self.node, self.given = builder, node, given
+        self.builder, self.node, self.given, self.asks = builder, node, given, asks
         control = control_of(node)
         assert isinstance(control, Looping)
         self.control, body = control, control.body
@@ -200,12 +215,37 @@ class _Loop:
         self.asked = {at: value for at in sorted(asked) if at >= control.carried
                       and (value := given[at]) is not None}
         inputs = sorted(at for at in moving if at >= control.carried or at in asked)
-        self.left = {at: mask for at in self.asked if (mask := left[at]) is not None}
-        self.way = Pullback(body, sorted(asked & reached(body, moving)), inputs, vjp, self.left)
+        outputs = sorted(asked & reached(body, moving))
+        self.left = {at: mask for at in (*self.asked, *self.carries)
+                     if (mask := left[at]) is not None and not mask.reach}
+        self.masked: set[int] = set()
+        self.way = self._pulled(outputs, inputs, pull)
 
-    def run(self, counter: int | None) -> dict[int, Value]:
-        """The cotangents of operands, by their numbers; ``counter`` is the number of what counts
-        the rounds of a while."""
+    def _pulled(self, outputs: Sequence[int], inputs: Sequence[int], pull: Pull) -> Pullback:
+        """The gradient of a round; ``masked`` are the numbers of what is carried that has a mask
+        before each round, which no round makes one of which all is taken."""
+        def tried() -> Pullback:
+            left = {at: Reach.FAR for at in outputs
+                    if at in self.masked or (at in self.asked and at in self.left)}
+            return Pullback(self.control.body, outputs, inputs, pull, left,
+                            self.asks | self.masked)
+
+        if self.left:
+            self.masked = {at for at in self.carries if at in self.left or self.given[at] is None}
+        way = tried()
+        more = {at for at in self.asks.intersection(self.carries) - self.masked
+                if way.reach.get(at) is Reach.FAR}
+        if more:  # a round leaves out some of what is taken after it
+            self.masked |= more
+            way = tried()
+        while full := {at for at in self.masked if at in way.found and at not in way.taken}:
+            self.masked -= full
+            way = tried()
+        return way
+
+    def run(self, counter: int | None) -> dict[int, Part]:
+        """The cotangents of operands, by their numbers, and masks of those that are asked for;
+        ``counter`` is the number of what counts the rounds of a while."""
         control, way, node = self.control, self.way, self.node
         first, stop = control.carried, control.carried + control.scanned
         # Stacks, by what they are rows of; and what is the same in all rounds.
@@ -226,7 +266,7 @@ class _Loop:
         assert count is not None
         saved = self.way.saved({*self.rows, *self.still, *self.outside}, index)
         self.node.attrs = {**self.node.attrs, "body": self.way.forward(saved).graph}
-        made = _more_results(
+        made = more_results(
             self.node, [value.type.with_shape((count, *value.shape)) for value in saved])
         self.rows.update(zip(saved, made, strict=True))
         self.rows.update(zip(saved, made, strict=True))
@@ -242,14 +282,16 @@ class _Loop:
 
     # -- the backward loop ----------------------------------------------------------------------
 
-    def _scan(self) -> dict[int, Value]:
+    def _scan(self) -> dict[int, Part]:
         control, way = self.control, self.way
-        stacked = {at: way.found[at] for at in way.found
-                   if control.carried <= at < control.carried + control.scanned}
+        scans = range(control.carried, control.carried + control.scanned)
+        stacked = {at: way.found[at] for at in way.found if at in scans}
+        taken = {at: way.taken[at] for at in way.taken if at in scans}
         made = dict.fromkeys(stacked.values())
         sums = self._sums(made)
-        carried = self._carried(sums.keys())
-        clone, targets, nodes, leaves = self._body(carried, made)
+        made.update(dict.fromkeys(taken.values()))
+        carried, kept = self._carried(sums.keys()), self._kept()
+        clone, nodes, leaves = self._body(carried, kept, made)
         scanned = [(way.cotangents[at], value) for at, value in self.asked.items()]
         scanned += self._masks(leaves)
         scanned += [(value, self.rows[value]) for value in leaves if value in self.rows]
@@ -258,21 +300,24 @@ class _Loop:
             clone.param(value)
         assert control.count is not None
         copy_nodes(clone, nodes, {control.index: control.count - 1 - symbol(control.index)})
-        self._finish(clone, carried, targets, made)
+        self._finish(clone, carried, kept, made)
+        first = [*self._first(carried), *self._first_masks(kept)]
         results = self.builder.emit(
-            self.node.op, [*self._first(carried), *(stack for _, stack in scanned),
+            self.node.op, [*first, *(stack for _, stack in scanned),
                            *(self.still[value] for value in rest)],
-            {**self.node.attrs, "carried": len(carried), "scanned": len(scanned),
+            {**self.node.attrs, "carried": len(first), "scanned": len(scanned),
              "reverse": not control.reverse, "body": clone.graph}).results
-        rows = {**self.rows, **dict(zip(made, results[len(carried):], strict=True))}
+        rows = {**self.rows, **dict(zip(made, results[len(first):], strict=True))}
         found = dict(zip(carried, results, strict=False))
         found.update({at: rows[value] for at, value in stacked.items()})
         found.update({at: each.over(self.builder, rows) for at, each in sums.items()})
-        return found
+        return self._parts(found, {
+            **dict(zip(kept, results[len(carried):], strict=False)),
+            **{at: rows[value] for at, value in taken.items()}})
 
-    def _while(self, counter: int) -> dict[int, Value]:
-        way, carried = self.way, self._carried(())
-        clone, targets, nodes, leaves = self._body(carried, ())
+    def _while(self, counter: int) -> dict[int, Part]:
+        way, carried, kept = self.way, self._carried(()), self._kept()
+        clone, nodes, leaves = self._body(carried, kept, ())
         b = Builder(clone.graph, OPS)
         at = clone.graph.add_param(TensorType(I64, ()), "at")
         stacks = {value: self.rows[value] for value in leaves if value in self.rows}
@@ -285,29 +330,49 @@ class _Loop:
         clone.values.update({value: b.gather(param, at, axes=(0,))
                              for value, param in params.items()})
         copy_nodes(clone, nodes, {})
-        self._finish(clone, carried, targets, ())
+        self._finish(clone, carried, kept, ())
         clone.graph.results.append(b.sub(at, 1))
         test = Graph("test")
         for value in clone.graph.params:
             test.add_param(value.type, value.name.removesuffix(":0"))
-        test.results = [Builder(test, OPS).ge(test.params[len(carried)], 0)]
+        test.results = [Builder(test, OPS).ge(test.params[len(carried) + len(kept)], 0)]
         last = self.builder.sub(self.node.results[counter], 1)
+        first = [*self._first(carried), *self._first_masks(kept)]
         results = self.builder.emit(
-            self.node.op, [*self._first(carried), last, *stacks.values(),
-                           *(self.still[value] for value in rest)],
-            {**self.node.attrs, "carried": len(carried) + 1, "test": test,
+            self.node.op, [*first, last, *stacks.values(), *(self.still[value] for value in rest)],
+            {**self.node.attrs, "carried": len(first) + 1, "test": test,
              "body": clone.graph}).results
-        return dict(zip(carried, results, strict=False))
+        return self._parts(dict(zip(carried, results, strict=False)),
+                           dict(zip(kept, results[len(carried):], strict=False)))
+
+    def _parts(self, found: Mapping[int, Value], taken: Mapping[int, Value]) -> dict[int, Part]:
+        """The cotangents of operands, with their masks."""
+        reach = self.way.reach
+        return {at: (value, known_support(taken[at], reach.get(at, Reach.FAR))
+                     if at in taken and at in self.asks else None) for at, value in found.items()}
 
     def _masks(self, leaves: Collection[Value]) -> list[tuple[Value, Value]]:
-        """The masks of a round that are read, and their stacks."""
-        return [(param, self.left[at]) for at, param in self.way.masks.items() if param in leaves]
+        """The masks of rows that are read, and their stacks."""
+        return [(param, self.left[at].mask()) for at, param in self.way.masks.items()
+                if at in self.asked and param in leaves]
 
     def _carried(self, other: Collection[int]) -> list[int]:
         """The parameters whose cotangents are carried: those of what is carried, and sums."""
         control = self.control
         return [*self.carries, *(at for at in self.way.found if at not in other
                                  and at >= control.carried + control.scanned)]
+
+    def _kept(self) -> list[int]:
+        """The parameters whose masks are carried, of the same."""
+        rest = self.control.carried + self.control.scanned
+        return [*sorted(self.masked & (self.way.masks.keys() | self.asks)),
+                *(at for at in self.way.taken if at >= rest)]
+
+    def _first_masks(self, kept: Sequence[int]) -> list[Value]:
+        """The masks after the last round: of what has no cotangent yet, nothing is taken."""
+        return [self.left[at].mask() if at in self.masked and at in self.left
+                else self.builder.full(at in self.masked and self.given[at] is not None,
+                                       self.way.given[at].type.with_dtype(BOOL)) for at in kept]
 
     def _first(self, carried: Sequence[int]) -> list[Value]:
         """The cotangents after the last round."""
@@ -318,34 +383,48 @@ class _Loop:
                 for at in carried]
 
     def _body(
-        self, carried: Sequence[int], made: Iterable[Value]
-    ) -> tuple[Clone, list[Value | None], list[Node], list[Value]]:
-        """A body with parameters for what is carried; what it has to give of that, with the nodes
-        that compute it and the other values, and what those read."""
+        self, carried: Sequence[int], kept: Sequence[int], made: Iterable[Value]
+    ) -> tuple[Clone, list[Node], list[Value]]:
+        """A body with parameters for what is carried; the nodes that compute what it has to give,
+        and what those read."""
         way, clone = self.way, Clone(self.way.graph)
         clone.graph.name = f"{way.graph.name}_grad"
         for at in carried:
             ct = way.cotangents.get(at) if at in self.carries else None
-            if ct is not None:
-                clone.param(ct)
-            else:
-                stem = way.given[at].name.removesuffix(":0").replace(":", "_")
-                clone.graph.add_param(way.given[at].type, f"d_{stem}")
-        targets = [way.found.get(at) for at in carried]
+            self._param(clone, at, ct, way.given[at].type, "d")
+        for at in kept:
+            mask = way.masks.get(at) if at in self.masked else None
+            self._param(clone, at, mask, way.given[at].type.with_dtype(BOOL), "m")
+        targets = [*(way.found.get(at) for at in carried), *(way.taken.get(at) for at in kept)]
         nodes, leaves = needed(way.graph, [*filter(None, targets), *made], {
             *self.rows, *self.still, *self.outside, *way.cotangents.values(),
             *way.masks.values()})
         self._hoist([value for value in leaves if value in self.outside])
-        return clone, targets, nodes, leaves
+        return clone, nodes, leaves
 
-    def _finish(self, clone: Clone, carried: Sequence[int], targets: Sequence[Value | None],
-                made: Iterable[Value]) -> None:
-        """The results of a round: cotangents before it, sums with its part, and rows."""
+    def _param(
+        self, clone: Clone, at: int, own: Value | None, type_: TensorType, word: str
+    ) -> None:
+        if own is not None:
+            clone.param(own)
+        else:
+            stem = self.way.given[at].name.removesuffix(":0").replace(":", "_")
+            clone.graph.add_param(type_, f"{word}_{stem}")
+
+    def _finish(
+        self, clone: Clone, carried: Sequence[int], kept: Sequence[int], made: Iterable[Value]
+    ) -> None:
+        """The results of a round: cotangents and masks before it, sums with its part, and rows."""
         b = Builder(clone.graph, OPS)
         clone.graph.results = []
-        for at, param, value in zip(carried, list(clone.graph.params), targets, strict=False):
+        for at, param in zip(carried, list(clone.graph.params), strict=False):
+            value = self.way.found.get(at)
             part = b.full(0.0, param.type) if value is None else clone.values[value]
             clone.graph.results.append(part if at in self.carries else b.add(param, part))
+        for at, param in zip(kept, clone.graph.params[len(carried):], strict=False):
+            mask = self.way.taken.get(at)
+            part = b.full(False, param.type) if mask is None else clone.values[mask]
+            clone.graph.results.append(part if at in self.masked else joined(b, param, part))
         clone.graph.results += [clone.values[value] for value in made]
 
     # -- sums over the rounds -------------------------------------------------------------------
@@ -399,42 +478,3 @@ def _sum_of(value: Value) -> _Sum | None:
         views.append(node)
         value = node.inputs[0]
     return None if node is None or node.op.kind is not Kind.CONTRACT else _Sum(node, views[::-1])
-
-
-# -- counting the rounds of a while -------------------------------------------------------------
-
-
-def _counter(builder: Builder, node: Node, control: Looping) -> int:
-    """The number of what a while carries that counts its rounds from 0 on; it is given one if it
-    has none."""
-    for at in range(control.carried):
-        match = matched(_COUNTED, control.body.results[at])
-        if match is not None and match["x"] is control.body.params[at] and (
-                match["x"].type == TensorType(I64, ()) and constant_of(node.inputs[at]) == 0):
-            return at
-    at = control.carried
-    assert control.test is not None and len(node.results) == at, "only what counts stacks rows"
-    nodes = builder.graph.nodes
-    first = Builder(builder.graph, OPS, share=False, fold=False).full(0, TensorType(I64, ()))
-    nodes.insert(nodes.index(node), nodes.pop())
-    body, count = _with_param(control.body, at)
-    body.results.append(Builder(body, OPS).add(count, 1))
-    node.inputs = (*node.inputs[:at], first, *node.inputs[at:])
-    node.attrs = {**node.attrs, "carried": at + 1, "body": body,
-                  "test": _with_param(control.test, at)[0]}
-    _more_results(node, [first.type])
-    return at
-
-
-def _with_param(body: Graph, at: int) -> tuple[Graph, Value]:
-    """A body with one more parameter, of a counter."""
-    clone = Clone(body)
-    for value in body.params[:at]:
-        clone.param(value)
-    count = clone.graph.add_param(TensorType(I64, ()), "count")
-    for value in body.params[at:]:
-        clone.param(value)
-    for node in body.nodes:
-        clone.node(node)
-    clone.graph.results = [clone.values[value] for value in body.results]
-    return clone.graph, count

@@ -29,6 +29,8 @@ from ..clone import Clone
 from . import reverse
 from .dependence import DERIVATIVES
 from .emit import emit_graph
+from .support import Support, kept_zero, known_here
+from .through import NOTHING, mask_through
 
 Tangent = Value | None
 
@@ -57,10 +59,12 @@ def jvp(
 
 
 class _Forward:
-    """A graph to which tangents are added; ``known`` has those of its values."""
+    """A graph to which tangents are added; ``known`` has those of its values, ``masks`` the masks
+    of those of which parts are left out."""
 
     def __init__(self, builder: Builder, known: dict[Value, Value]) -> None:
         self.builder, self.known = builder, known
+        self.masks: dict[Value, Support] = {}
 
     def walk(self, outputs: Sequence[Value]) -> None:
         graph = self.builder.graph
@@ -85,7 +89,21 @@ class _Forward:
                 graph.nodes.append(node)
                 for value, tangent in zip(node.results, self._tangents(node, live), strict=True):
                     if tangent is not None and value not in self.known:
+                        mask = self._mask(node)
+                        if mask is not None:
+                            self.masks[value] = mask
+                            tangent = self._kept_zero(node, tangent, mask)
                         self.known[value] = tangent
+
+    def _mask(self, node: Node) -> Support | None:
+        """Of the tangent of a node's result, where it is not 0 because something else was taken."""
+        return mask_through(self.builder, node, node.inputs, [
+            self.masks.get(value) if value in self.known else NOTHING for value in node.inputs])
+
+    def _kept_zero(self, node: Node, tangent: Value, mask: Support) -> Value:
+        """A slope that is infinite there makes NaN of 0."""
+        given = [self.known.get(value) for value in node.inputs]
+        return kept_zero(self.builder, node, given, tangent, mask)
 
     def _tangents(self, node: Node, live: set[Value]) -> Sequence[Tangent]:
         """The tangents of the results of a node, of which some operands have one."""
@@ -193,10 +211,19 @@ class _Forward:
             for value, mark in zip(node.results, out, strict=True)]
         self.known.update({value: tangent for value, tangent in zip(
             node.results, made, strict=True) if tangent is not None})
+        if isinstance(control, Branching):
+            self._of_one_way(node, control, inside)
         node.results = tuple(_joined(list(node.results), made, out_groups))
         for at, value in enumerate(node.results):
             value.index, value.name = at, f"{node.name}:{at}"
         self.builder.graph.nodes.append(node)
+
+    def _of_one_way(self, node: Node, control: Branching, given: Sequence[bool]) -> None:
+        """Masks of the results of a branch that have a tangent in one way only."""
+        then, other = (DERIVATIVES.of_graph(body, given) for body in (control.then, control.other))
+        for value, one, two in zip(node.results, then, other, strict=True):
+            if value in self.known and one != two:
+                self.masks[value] = known_here(self.builder, node.inputs[0], one, value)
 
 
 def _joined(

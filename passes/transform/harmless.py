@@ -32,13 +32,13 @@ def harmless(
         if kept:
             made.append(value)
             continue
-        other = _identity(b, value.type) if matrices else b.full(safe, value.type)
+        other = identity(b, value.type) if matrices else b.full(safe, value.type)
         here, axes = (active, (0,)) if batched else (b.any(active, axes=(0,)), ())
         made.append(b.select(b.broadcast(here, shape=value.shape, axes=axes), value, other))
     return made
 
 
-def _identity(b: Builder, type_: TensorType) -> Value:
+def identity(b: Builder, type_: TensorType) -> Value:
     """Matrices with ones on the diagonal, which each function of linear algebra takes."""
     row, column = (b.iota(axis=type_.rank - at, dtype=I64, shape=type_.shape) for at in (2, 1))
     made: Value = b.cast(b.eq(row, column), dtype=type_.dtype)

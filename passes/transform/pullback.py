@@ -12,7 +12,8 @@ cotangent is known when the body has been run; the rest is run later, and reads 
 The rule of what is saved. Views and elementwise nodes of at most ``CHEAP`` additions are computed
 again, anything else is saved, and so is what a loop carries. But a value that the later half reads
 is saved itself where all that it is computed from, and is not saved already, has more elements.
-What stands behind a barrier, as ``remat`` has it, is computed again in any case.
+What stands behind a barrier, as ``remat`` has it, is computed again in any case, and masks that the
+gradient makes are computed then as elementwise nodes are.
 Above: h and n are saved; t and u are computed again, from n.
 """
 
@@ -28,21 +29,23 @@ from ...ir.ops.table import OPS
 from ...ir.types import BOOL, TensorType
 from ..bodies import live_values
 from ..clone import Clone
+from .support import Part, Reach, known_support
 
 CHEAP = 4      # additions for an element: a division or a square root, but no exponential
 _ASSUMED = 32  # a size that is not known
 
-Vjp = Callable[..., list[Value | None]]  # see ``reverse``
+Pull = Callable[..., list[Part]]  # see ``reverse``
 
 
 class Pullback:
     """A body with its gradient; see the module docstring. ``cotangents`` are parameters, by the
-    numbers of the results, and so are ``masks`` of the results ``left`` (``support``); ``found``
-    are the cotangents of parameters, by their numbers."""
+    numbers of the results, and so are ``masks`` of the results ``left``, which says how far they
+    reach (``support``); ``found`` are the cotangents of parameters, by their numbers, and
+    ``taken`` the masks of those that are asked for, where not all is taken."""
 
     def __init__(
-        self, body: Graph, outputs: Iterable[int], inputs: Iterable[int], vjp: Vjp,
-        left: Collection[int] = (),
+        self, body: Graph, outputs: Iterable[int], inputs: Iterable[int], pull: Pull,
+        left: Mapping[int, Reach], asks: Collection[int],
     ) -> None:
         clone = Clone(body)
         self.graph = graph = clone.graph
@@ -55,11 +58,17 @@ class Pullback:
         self.masks = {at: graph.add_param(graph.results[at].type.with_dtype(BOOL), f"m{at}")
                       for at in self.cotangents if at in left}
         numbers = list(inputs)
-        found = vjp(Builder(graph, OPS), [graph.results[at] for at in self.cotangents],
-                    list(self.cotangents.values()), [self.given[at] for at in numbers],
-                    left=[self.masks.get(at) for at in self.cotangents])
-        self.found = {at: part for at, part in zip(numbers, found, strict=True)
+        found = pull(
+            Builder(graph, OPS), [graph.results[at] for at in self.cotangents],
+            list(self.cotangents.values()), [self.given[at] for at in numbers],
+            left=[known_support(self.masks[at], left[at]) if at in left else None
+                  for at in self.cotangents], asks=[self.given[at] for at in asks])
+        self.found = {at: part for at, (part, _) in zip(numbers, found, strict=True)
                       if part is not None}
+        self.reach = {at: mask.reach for at, (part, mask) in zip(numbers, found, strict=True)
+                     if part is not None and mask is not None and at in asks}
+        self.taken = {at: mask.mask() for at, (_, mask) in zip(numbers, found, strict=True)
+                      if at in self.reach and mask is not None}
         self.later = {*self.cotangents.values(), *self.masks.values()}
         for node in graph.nodes:
             if not self.later.isdisjoint(node.inputs):
@@ -67,12 +76,12 @@ class Pullback:
 
     def reads(self) -> list[Value]:
         """What the later half reads of the known one."""
-        live = live_values(self.graph, set(self.found.values()))
+        made = (*self.found.values(), *self.taken.values())
+        live = live_values(self.graph, set(made))
         read = [value for node in self.graph.nodes
                 if not live.isdisjoint(node.results) and not self.later.isdisjoint(node.results)
                 for value in node.inputs]
-        return [value for value in dict.fromkeys((*read, *self.found.values()))
-                if value not in self.later]
+        return [value for value in dict.fromkeys((*read, *made)) if value not in self.later]
 
     def saved(self, free: Collection[Value], index: str = "") -> list[Value]:
         """The known values to save, by the rule above; ``free`` ones are at hand in any case.
@@ -87,7 +96,8 @@ class Pullback:
             if self.later.isdisjoint(node.results):
                 if node.op is OPS["barrier"] or not again.isdisjoint(node.inputs):
                     again.update(node.results)
-                cheap = (is_cheap(node) or not again.isdisjoint(node.results)) and (
+                cheap = (is_cheap(node) or self._is_of_masks(node)
+                         or not again.isdisjoint(node.results)) and (
                     index not in symbols_within(tuple(node.attrs.values())))
                 below = frozenset[Value]().union(*(roots[value] for value in node.inputs))
                 roots.update({value: frozenset() if value in free else below if cheap
@@ -99,6 +109,10 @@ class Pullback:
             own = value not in again and elements([value]) < elements(more)
             found.update(dict.fromkeys([value] if own else sorted(more, key=order.__getitem__)))
         return list(found)
+
+    def _is_of_masks(self, node: Node) -> bool:
+        """Masks are computed where they are asked for, from indices rather than by rows."""
+        return node not in self.own and node.results[0].dtype == BOOL
 
     def invariant(self, still: Collection[Value], index: str) -> set[Value]:
         """Of known values that are worth it, those that depend on nothing but ``still`` and may be

@@ -23,7 +23,7 @@ from ...ir.types import Loc
 from .called import Rules, call_gradient, custom_gradient, custom_rules
 from .control import backward
 from .dependence import active
-from .support import Support, either, kept_zero, known_support, operands_taken, supports
+from .support import Part, Support, either, kept_zero, of_results, operands_taken, supports
 
 
 def vjp(
@@ -33,20 +33,34 @@ def vjp(
     inputs: Sequence[Value],
     paths: Paths | None = None,
     stops: Collection[Value] | None = None,
-    left: Sequence[Value | None] = (),
 ) -> list[Value | None]:
     """Append the gradient of ``sum_i <cotangents[i], outputs[i]>`` for each input.
 
     With ``stops`` it is these values that nothing flows back through, in place of the inputs: the
     gradients are total derivatives, and partial ones else. ``paths`` is what ``paths_from`` the
     same inputs gave, if several gradients are asked for: a node gives the rule that the user wrote
-    for it once. ``left`` may have masks of cotangents, False where an element of the output is left
-    out (``support``). An input without a differentiable path to the outputs gets None. Raises
+    for it once. An input without a differentiable path to the outputs gets None. Raises
     DTypeError (W111, W114) when an input or output is not floating-point, ShapeError when a
     cotangent does not fit.
     """
+    return [part for part, _ in pull(builder, outputs, cotangents, inputs, paths, stops)]
+
+
+def pull(
+    builder: Builder,
+    outputs: Sequence[Value],
+    cotangents: Sequence[Value],
+    inputs: Sequence[Value],
+    paths: Paths | None = None,
+    stops: Collection[Value] | None = None,
+    left: Sequence[Support | None] = (),
+    asks: Collection[Value] = (),
+) -> list[Part]:
+    """``vjp``, with masks of what is left out (``support``): of cotangents, which are ``left``, and
+    of the gradients for the inputs that ``asks`` names."""
     _check(outputs, cotangents, inputs)
     leaves = set(inputs if stops is None else stops)
+    unasked = leaves - set(asks)
     nodes = list(builder.graph.nodes)  # the walk itself appends
     paths = paths or paths_from(builder, inputs)
     sums: dict[Value, Value] = {}
@@ -58,13 +72,13 @@ def vjp(
         masks[value] = mask if known is None else either(builder, masks[value], mask)
 
     for output, cotangent, mask in zip_longest(outputs, cotangents, left):
-        accumulate(output, cotangent, known_support(mask))
+        accumulate(output, cotangent, mask)
     for node in reversed(nodes):
         if any(result in paths.reached and result in sums and result not in leaves
                for result in node.results):
             with builder.like(node, "_grad"):
                 operands = node.inputs  # a loop may get more
-                parts = _backward(builder, node, sums, masks, paths)
+                parts = _backward(builder, node, sums, masks, paths, unasked)
                 for at, (operand, (part, mask)) in enumerate(zip(operands, parts, strict=True)):
                     if operand not in paths.reached:
                         continue
@@ -72,7 +86,7 @@ def vjp(
                         raise refusal(node, node.op.refused[at])
                     if part is not None:
                         accumulate(operand, part, mask)
-    return [sums.get(value) for value in inputs]
+    return [(sums.get(value), masks.get(value)) for value in inputs]
 
 
 def gradient(builder: Builder, output: Value, inputs: Sequence[Value]) -> list[Value]:
@@ -108,38 +122,36 @@ def paths_from(builder: Builder, inputs: Sequence[Value]) -> Paths:
 
 def _backward(
     builder: Builder, node: Node, sums: Mapping[Value, Value],
-    masks: Mapping[Value, Support | None], paths: Paths,
-) -> list[tuple[Value | None, Support | None]]:
+    masks: Mapping[Value, Support | None], paths: Paths, unasked: Collection[Value],
+) -> list[Part]:
     """The cotangents of a node's operands, checked against their types, and their masks."""
     operands, given = node.inputs, [
         sums.get(result) if result in paths.reached else None for result in node.results]
     control = control_of(node)
     wanted = {at for at, value in enumerate(operands) if value in paths.reached}
-    left = [None if (own := masks.get(result)) is None or own.near else own.mask()
-            for result in node.results] if control is not None else []
+    left = [masks.get(result) for result in node.results]
+    asks = {at for at in wanted if operands[at] not in unasked}
     if node in paths.rules:
-        parts = custom_gradient(builder, node, given, paths.rules[node])
+        parts = custom_gradient(builder, node, given, left, paths.rules[node])
     elif isinstance(control, Calling):
-        parts = call_gradient(builder, node, control, given, left, wanted, vjp)
+        parts = call_gradient(builder, node, control, given, left, wanted, asks, pull)
     elif control is not None:
-        parts = backward(builder, node, given, left, wanted, vjp)
+        parts = backward(builder, node, given, left, wanted, asks, pull)
     else:
-        return _by_row(builder, node, given, masks.get(node.results[0]))
-    _check_parts(node, operands, parts)
-    return [(part, None) for part in parts]
+        return _by_row(builder, node, given, of_results(builder, node, given, left))
+    _check_parts(node, operands, [part for part, _ in parts])
+    return parts
 
 
 def _by_row(
     b: Builder, node: Node, given: Sequence[Value | None], mask: Support | None
-) -> list[tuple[Value | None, Support | None]]:
+) -> list[Part]:
     """The cotangents of operands by the row of a node: 0 where elements were left out."""
-    if len(given) > 1 or given[0] is None or node.op.grad is None:
+    if node.op.grad is None or all(part is None for part in given):
         return [(part, None) for part in row_gradient(b, node, given, node.inputs, node.results)]
-    parts = row_gradient(b, node, given, operands_taken(b, node, mask), node.results)
-    found: list[tuple[Value | None, Support | None]] = []
-    for part, own in zip(parts, supports(b, node, mask), strict=True):
-        found.append((part if part is None else kept_zero(b, node, given[0], part, own), own))
-    return found
+    parts = row_gradient(b, node, given, *operands_taken(b, node, mask))
+    return [(part if part is None else kept_zero(b, node, given, part, own), own)
+            for part, own in zip(parts, supports(b, node, mask), strict=True)]
 
 
 def _check_parts(

@@ -17,15 +17,19 @@ A mask is computed only where it is asked for.
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial, reduce
 
 from ...ir.graph import Builder, Node, Value, constant_of
 from ...ir.ops.axes.reduce import contract_letters
+from ...ir.ops.axes.scan import turned
 from ...ir.ops.op import Kind
-from ...ir.types import BOOL
+from ...ir.ops.table import OPS
+from ...ir.types import BOOL, TensorType
+from .harmless import identity
 
 _BARE = 6  # nodes between a cotangent and a part of it that are looked at
 _ALIKE = (Kind.MAP, Kind.COMPLEX)
@@ -34,66 +38,137 @@ CARRYING = frozenset((*_ALIKE, *_MOVING, Kind.REDUCE, Kind.CONTRACT))
 """The kinds of ops whose operands have a mask if their result has one."""
 
 
+class Reach(enum.IntEnum):
+    """How far a mask goes back. What slices leave out would slow down products, which are the most
+    of ordinary gradients, and what indices of each element leave out sums and repeated elements,
+    as cross-entropy has them."""
+
+    FAR = 0
+    SUMS = 1   # not through products
+    NEAR = 2   # through elementwise functions and changes of shape alone
+
+
 @dataclass(frozen=True)
 class Support:
-    """The mask of a cotangent, of its shape, appended when it is asked for. One that is ``near``
-    goes through elementwise functions and changes of shape only: what slices and indices of each
-    element leave out would slow down reductions and products."""
+    """The mask of a cotangent, of its shape, appended when it is asked for."""
 
     mask: Callable[[], Value]
-    near: bool = False
+    reach: Reach = Reach.FAR
 
 
-def _support(make: Callable[[], Value], near: bool = False) -> Support:
-    return Support(cache(make), near)
+Part = tuple[Value | None, Support | None]
+"""A cotangent, where there is a path, and its mask, where not all is taken."""
 
 
-def known_support(mask: Value | None) -> Support | None:
-    """That of a mask, if there is one."""
-    return None if mask is None else Support(lambda: mask)
+def lazy_support(make: Callable[[], Value], reach: Reach = Reach.FAR) -> Support:
+    """That of a mask that is made where it is asked for, once."""
+    return Support(cache(make), reach)
+
+
+def known_support(mask: Value, reach: Reach = Reach.FAR) -> Support:
+    """That of a mask."""
+    return Support(lambda: mask, reach)
+
+
+def known_here(b: Builder, condition: Value, wanted: bool, x: Value) -> Support:
+    """That of all of x or nothing, by a condition that is to be True, or False."""
+    return lazy_support(lambda: b.broadcast(
+        condition if wanted else b.not_(condition), shape=x.shape, axes=()), Reach.SUMS)
 
 
 def either(b: Builder, one: Support | None, other: Support | None) -> Support | None:
     """The mask of a sum of two cotangents; None where all is taken."""
     if one is None or other is None or one is other:
         return one if one is other else None
-    return _support(lambda: b.or_(one.mask(), other.mask()), one.near or other.near)
+    return lazy_support(lambda: b.or_(one.mask(), other.mask()), max(one.reach, other.reach))
+
+
+def of_results(
+    b: Builder, node: Node, given: Sequence[Value | None], masks: Sequence[Support | None]
+) -> Support | None:
+    """The mask of a node's one result. Of functions of the host, which may have several, that of
+    their stack: they take the axes of each matrix, or of each transform, together."""
+    if node.op.kind is not Kind.HOST:
+        return masks[0] if len(masks) == 1 else None
+    left = [mask for part, mask in zip(given, masks, strict=True) if part is not None]
+    known = [mask for mask in left if mask is not None and not mask.reach]
+    if len(known) < len(left) or not left or node.op.foreign:
+        return None
+    stacks: list[Support | None] = [_of_stack(b, node, mask) for mask in known]
+    return reduce(partial(either, b), stacks)
+
+
+def _of_stack(b: Builder, node: Node, support: Support) -> Support:
+    """Whether anything is taken of each matrix, or of each line that is transformed."""
+    def made() -> Value:
+        mask = support.mask()
+        together = node.attrs["axes"] if node.op.room == "fft" else tuple(
+            range(node.inputs[0].type.rank - 2, mask.type.rank))
+        return b.any(mask, axes=together) if together else mask
+
+    return lazy_support(made)
 
 
 def supports(b: Builder, node: Node, support: Support | None) -> list[Support | None]:
-    """The masks of the cotangents of a node's operands, of that of its one result."""
+    """The masks of the cotangents of a node's operands, of that of its result (``of_results``)."""
     found = [None if support is None or not x.dtype.is_inexact else _before(b, node, at, support)
              for at, x in enumerate(node.inputs)]
     row = node.op.taken
     if row is None:
         return found
-    masks = cache(lambda: row(b, *node.inputs, node.results[0], **node.attrs))
+    if node.op.kind in _MOVING and found[0] is not None:
+        return found  # a mask that is moved is False where nothing comes from
+    reach = Reach.FAR
+    if node.op.kind is Kind.VIEW:
+        reach = Reach.SUMS
+    elif node.op.kind in (Kind.GATHER, Kind.SCATTER) and len(node.attrs["axes"]) > 1:
+        reach = Reach.NEAR
+    rows = row(b, *node.inputs, node.results[0], **node.attrs)
+    return [own if mask is None or not x.dtype.is_inexact else both(b, mask, own, reach)
+            for x, mask, own in zip(node.inputs, rows, found, strict=True)]
 
-    def both(at: int, own: Support | None) -> Value:
-        mask: Value = masks()[at]
-        return mask if own is None else b.and_(mask, own.mask())
 
-    near = node.op.kind is Kind.VIEW or (
-        node.op.kind is Kind.GATHER and len(node.attrs["axes"]) > 1)
-    return [_support(lambda at=at, own=own: both(at, own), near)  # type: ignore[misc]
-            if x.dtype.is_inexact else None
-            for at, (x, own) in enumerate(zip(node.inputs, found, strict=True))]
+def joined(b: Builder, held: Value, mask: Value) -> Value:
+    """Where either holds. What indices take is written into what is held, in its place."""
+    node = mask.node
+    if node is not None and node.op is OPS["or_"]:
+        return joined(b, joined(b, held, node.inputs[0]), node.inputs[1])
+    if node is not None and node.op is OPS["scatter"] and [
+            constant_of(value) for value in node.inputs[:2]] == [False, True]:
+        mask = b.scatter(held, node.inputs[1], *node.inputs[2:], **node.attrs)
+    else:
+        mask = b.or_(held, mask)
+    return mask
+
+
+def both(
+    b: Builder, mask: Callable[[], Value], own: Support | None, reach: Reach
+) -> Support:
+    """What a mask leaves of another one."""
+    if own is None:
+        return lazy_support(mask, reach)
+    return lazy_support(lambda: b.and_(mask(), own.mask()), reach)
 
 
 def _before(b: Builder, node: Node, at: int, support: Support) -> Support | None:
     """The mask of an operand, of that of the result."""
-    kind, x, mask = node.op.kind, node.inputs[at], support.mask
+    kind, x, mask, reach = node.op.kind, node.inputs[at], support.mask, support.reach
     if kind in _ALIKE:
         return support if x.shape == node.results[0].shape else None
-    if support.near and node.op.back is None:
+    if (reach is Reach.NEAR and (kind is not Kind.VIEW or node.op.alias == "repeated")) or (
+            reach and kind in (Kind.CONTRACT, Kind.HOST)):
         return None
     if kind is Kind.REDUCE:
         axes = node.attrs["axes"]
         kept = tuple(axis for axis in range(x.type.rank) if axis not in axes)
-        return _support(lambda: b.broadcast(mask(), shape=x.shape, axes=kept))
+        return lazy_support(lambda: b.broadcast(mask(), shape=x.shape, axes=kept), reach)
     if kind is Kind.CONTRACT:
-        return _support(lambda: _shared(b, node, at, mask()))
-    return _support(lambda: _moved(b, node, at, mask()), support.near) if kind in _MOVING else None
+        return lazy_support(lambda: _shared(b, node, at, mask()))
+    if kind is Kind.HOST:
+        return lazy_support(lambda: _of_each(b, node, x.type, mask()))
+    if kind is Kind.SCAN:
+        return lazy_support(lambda: _up_to(b, mask(), node.attrs["axis"]), reach)
+    return lazy_support(lambda: _moved(b, node, at, mask()), reach) if kind in _MOVING else None
 
 
 def _moved(b: Builder, node: Node, at: int, mask: Value) -> Value:
@@ -102,6 +177,20 @@ def _moved(b: Builder, node: Node, at: int, mask: Value) -> Value:
     assert grad is not None
     numbers = b.cast(mask, dtype=node.inputs[at].dtype)
     found: Value = b.ne(grad(b, numbers, *node.inputs, node.results[0], **node.attrs)[at], 0.0)
+    return found
+
+
+def _of_each(b: Builder, node: Node, type_: TensorType, mask: Value) -> Value:
+    """The mask of a stack, for each of its elements."""
+    together = node.attrs["axes"] if node.op.room == "fft" else range(type_.rank)[-2:]
+    made: Value = b.broadcast(mask, shape=type_.shape, axes=tuple(
+        axis for axis in range(type_.rank) if axis not in together))
+    return made
+
+
+def _up_to(b: Builder, mask: Value, axis: int) -> Value:
+    """Along an axis, what comes before anything that is taken."""
+    found: Value = turned(b, b.cumor(turned(b, mask, axis), axis=axis), axis)
     return found
 
 
@@ -126,29 +215,47 @@ def leaving_out(b: Builder, mask: Value, x: Value) -> Value:
     return made
 
 
-def operands_taken(b: Builder, node: Node, support: Support | None) -> Sequence[Value]:
-    """The operands that the gradient of a node computes with. A contraction adds up products, of
-    which those with what is left out must be 0."""
-    if support is None or support.near or node.op.kind is not Kind.CONTRACT:
-        return node.inputs
-    return [b.masked(_shared(b, node, at, support.mask()), x, 0.0) if x.dtype.is_inexact else x
-            for at, x in enumerate(node.inputs)]
+def operands_taken(
+    b: Builder, node: Node, support: Support | None
+) -> tuple[Sequence[Value], Sequence[Value]]:
+    """The operands and results that the gradient of a node computes with. A contraction adds up
+    products, of which those with what is left out must be 0; a matrix that is left out must not
+    fail it."""
+    inputs, results = node.inputs, node.results
+    if support is None:
+        return inputs, results
+    if node.op.kind is Kind.CONTRACT and not support.reach:
+        inputs = tuple(
+            b.masked(_shared(b, node, at, support.mask()), x, 0.0) if x.dtype.is_inexact else x
+            for at, x in enumerate(inputs))
+    elif _is_of_matrices(node):
+        rank = inputs[0].type.rank
+        inputs, results = (tuple(
+            b.masked(_of_each(b, node, x.type, support.mask()), x, identity(b, x.type))
+            if x.dtype.is_inexact and x.type.rank == rank else x for x in values)
+            for values in (inputs, results))
+    return inputs, results
+
+
+def _is_of_matrices(node: Node) -> bool:
+    return node.op.kind is Kind.HOST and node.op.room == "linalg"
 
 
 def kept_zero(
-    b: Builder, node: Node, given: Value, part: Value, support: Support | None
+    b: Builder, node: Node, given: Sequence[Value | None], part: Value, support: Support | None
 ) -> Value:
     """The cotangent of an operand, 0 where it is to be."""
-    if support is None or node.op.kind not in (*_ALIKE, Kind.REDUCE) or _is_bare(part, given):
+    sloping = node.op.kind in (*_ALIKE, Kind.REDUCE, Kind.SCAN) or _is_of_matrices(node)
+    if support is None or not sloping or _is_bare(part, given):
         return part
     made: Value = b.masked(support.mask(), part, 0.0)
     return made
 
 
-def _is_bare(part: Value, given: Value, depth: int = _BARE) -> bool:
+def _is_bare(part: Value, given: Sequence[Value | None], depth: int = _BARE) -> bool:
     """True if a part is surely 0 where the cotangent is: nothing but that and finite constants
     are in it."""
-    if part is given or part.dtype == BOOL:
+    if part.dtype == BOOL or any(part is each for each in given):
         return True
     constant = constant_of(part)
     if constant is not None:

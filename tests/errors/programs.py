@@ -7,6 +7,7 @@ people read these texts.
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -762,6 +763,44 @@ def integers_beyond_64_bits() -> None:
         return total
 
     factorial(25)
+
+
+@wrong("W133", ZeroDivisionError)
+def division_by_a_number_that_is_zero() -> None:
+    @weft.compile
+    def rate(done: Any, seconds: Any) -> Any:
+        return done / seconds  # here
+
+    rate(5, 0.0)
+
+
+@wrong("W132", ValueError)
+def a_root_of_a_negative_number() -> None:
+    @weft.compile
+    def deviation(mean: Any, square: Any) -> Any:
+        return math.sqrt(square - mean * mean)  # here
+
+    deviation(2.0, 3.0)
+
+
+@wrong("W131", OverflowError)
+def an_exponential_beyond_floats() -> None:
+    weft.compile(lambda x: math.exp(x))(1000.0)  # here
+
+
+@wrong("W131", OverflowError)
+def a_power_beyond_floats() -> None:
+    weft.compile(lambda x: x ** 2)(1e200)  # here
+
+
+@wrong("W132", ValueError)
+def a_power_that_is_complex() -> None:
+    weft.compile(lambda x: x ** 0.5)(-4.0)  # here
+
+
+@wrong("W132", ValueError)
+def a_shift_by_less_than_nothing() -> None:
+    weft.compile(lambda n: 64 << n)(-2)  # here
 
 
 @wrong("W131", OverflowError)

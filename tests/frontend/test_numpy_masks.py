@@ -168,3 +168,34 @@ def test_any_mask(shape: Any, seed: int, rank: int, name: str, first: bool) -> N
         warnings.simplefilter("ignore")
         wanted = function(x, mask)
     agree(run_eagerly(function, (x, mask)), wanted, 1e-12)
+
+
+@pytest.mark.parametrize("function", [
+    lambda x, b: x[b], lambda x, b: x[b].sum(), lambda x, b: x[b].shape[0],
+    lambda x, b: np.sort(x[b], axis=-1), lambda x, b: x[b, ...] if x.ndim > 5 else x[b] + 1])
+def test_a_mask_without_dims_takes_all_or_nothing(function: Any) -> None:
+    compiled = weft.compile(function)
+    for x in (np.arange(3.0), np.arange(6.0).reshape(2, 3), np.array(3.0), np.zeros((0, 2))):
+        for mask in (np.bool_(True), np.bool_(False), True, False, np.array(True)):
+            want, got = function(x, mask), compiled(x, mask)
+            assert np.shape(got) == np.shape(want)
+            np.testing.assert_array_equal(got, want)
+
+
+def test_a_known_mask_without_dims() -> None:
+    for mask in (np.array(True), np.array(False), True, False):
+        np.testing.assert_array_equal(weft.compile(lambda x, mask=mask: x[mask])(np.arange(3.0)),
+                                      np.arange(3.0)[mask])
+
+
+def test_two_masks() -> None:
+    compiled = weft.compile(lambda x, m, k: x[m, k])
+    x, three = np.arange(12.0).reshape(3, 4), np.array([True, False, True])
+    assert compiled(x, three, np.array([False, True, True, False])).tolist() == [1.0, 10.0]
+    assert compiled(x, ~three, np.array([False, True, False, False])).tolist() == [5.0]
+    assert compiled(x[:, :3], three, np.roll(three, 1)).tolist() == [0.0, 9.0]
+    assert compiled(x, three & False, np.zeros(4, bool)).size == 0
+    with pytest.raises(ValueError, match=r"W105: dims .* must be equal"):
+        compiled(x, three, np.ones(4, bool))
+    with pytest.raises(IndexError, match="W122: index arrays: dims 2 and 3 differ"):
+        weft.compile(lambda x: x[np.arange(2), np.arange(3)])(x)

@@ -5,9 +5,9 @@
    interpreter, or while tracing where a known size already says no. To repeat a dim that happens
    to be 1 at run time would need another program for each such dim. ``unknown_dim`` accepts W105
    only where a value has a 1 that it has not for the sizes the program was drawn with.
-2. *Python's own errors of arithmetic*: division by zero, shifts by negative counts, or by so many
-   bits that no memory holds the number. A number among the arguments is traced, and computes as
-   NumPy's numbers do: 1 / 0.0 is inf, and (-1.5) ** 0.5 is NaN where Python has a complex number.
+2. *Python's own errors of arithmetic*: those of shifts by so many bits that no memory holds the
+   number, and of numbers that no result needs. (-1.5) ** 0.5 is an error where Python has a complex
+   number.
 3. *Values that nothing depends on are not computed*, nor are their indices and numbers checked
    when they run: what the results do not need, and arrays without elements. The oracle accepts a
    missing error only if the results are the same, to the last bit, whatever that value is; and it

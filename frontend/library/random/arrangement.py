@@ -84,8 +84,8 @@ def _above_zero(span: Any) -> Any:
     ctx = active()
     if ctx is None:
         return span
-    return ctx.apply(lambda: ctx.emit("checked", span, span > 0, message=(
-        "rng.integers: low is not below high")), ())
+    return ctx.apply(lambda: ctx.emit(
+        "checked", span, span > 0, code="W132", message="rng.integers: low is not below high"), ())
 
 
 def categorical(rng: Generator, logits: Any, size: Any, axis: int) -> Any:

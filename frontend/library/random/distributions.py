@@ -67,7 +67,7 @@ class Distribution:
                 raise error("W132", f"{message}: {value}", locs=user_loc(), hint=_HINT)
             return value
         x: Any = strong(value)
-        return current().emit("checked", x, _ASKED[asked](x), message=message)
+        return current().emit("checked", x, _ASKED[asked](x), code="W132", message=message)
 
 
 class Words:

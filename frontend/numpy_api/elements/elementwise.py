@@ -47,7 +47,7 @@ from ...tracing.operand import (
 from ...tracing.values.tracer import Tracer
 from ..algebra.contract import GUFUNCS, along
 from ..registry import MEANINGS
-from . import bits, special
+from . import bits, python_errors, special
 from .halves import PAIRWISE, halved
 from .powers import SHORT, power
 
@@ -167,9 +167,10 @@ def operator(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
         return apply(ufunc, operands)
     if ufunc not in COMPARISONS and (ufunc not in _LOGIC or not all(map(_is_bool, operands))):
         operands = tuple(_as_int(x) if _is_bool(x) else x for x in operands)
+    operands = python_errors.before(ufunc, operands)
     if ufunc is np.power and isinstance(operands[1], int) and operands[1] < 0:
-        operands = (strong(operands[0]).astype(np.float64), operands[1])
-    result = apply(ufunc, operands)
+        operands = (_as_float(operands[0]), operands[1])
+    result = python_errors.after(ufunc, operands, apply(ufunc, operands))
     if ufunc in _GROWING and result.dtype == _INT64.dtype:
         op, numbers = _GROWING[ufunc]
         result = current().emit("unwrapped", result, *(
@@ -180,6 +181,11 @@ def operator(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
 
 def _is_bool(x: Any) -> bool:
     return isinstance(x, bool) or (isinstance(x, Tracer) and x.dtype == np.dtype(bool))
+
+
+def _as_float(x: Any) -> Any:
+    """A Python number, of which an integer has powers that are none."""
+    return strong(x).astype(np.float64) if kind_of(x) is int else x
 
 
 def _as_int(x: Any) -> Any:

@@ -333,7 +333,7 @@ def _parts(q: Any, whole: int) -> Any:
     q = q / whole if whole != 1 else q
     inside = (q >= 0) & (q <= 1)
     if isinstance(q, Tracer):
-        return current().emit("checked", q, inside, message=message)
+        return current().emit("checked", q, inside, code="W132", message=message)
     if not inside.all():
         raise error("W132", message, hint=f"bring them into [0, {whole}]")
     return q

@@ -28,7 +28,7 @@ from ...tracing.operand import cast, masked, reshape, result_dtype, strong
 from ...tracing.values.tracer import Tracer
 from ..arrange.shape import ravel
 from ..registry import numpy
-from .grids import product
+from .grids import multiplied, product
 from .index import as_number, getitem
 from .masks import not_nothing
 from .runs import aligned, flat, sliced
@@ -195,6 +195,10 @@ def _dot(a: Any, b: Any, out: Any = None) -> Any:
     return product(a, b, out)
 
 
+def _matmul(a: Any, b: Any) -> Any:
+    return _dot(a, b) if np.ndim(b) < 3 else multiplied(a, b)
+
+
 def joined(arrays: Any, axis: Any = 0, *, dtype: Any = None, casting: Any = None) -> Any:
     """Vectors, or rows, some of them of chosen elements, one after the other."""
     found = [x for x in arrays if isinstance(x, Selection)]
@@ -267,7 +271,7 @@ def _real(val: Any) -> Any:
 
 # What has one wherever such elements are among the arguments.
 ANYWHERE: Mapping[Any, Callable[..., Any]] = MappingProxyType({
-    np.dot: _dot, np.inner: _dot, np.concatenate: joined, np.append: _appended,
+    np.dot: _dot, np.inner: _dot, np.matmul: _matmul, np.concatenate: joined, np.append: _appended,
     np.hstack: _beside, np.vstack: _below, np.interp: _interpolated,
     **{function: _each(function) for function in (
         np.round, np.around, np.clip, np.nan_to_num, np.imag, np.angle, np.isclose, np.where,

@@ -160,8 +160,6 @@ def _beside(array: Any, own: Any, axis: int, mask: Any) -> Any:
 
 def elementwise(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """A function of each element, of grids whose axes agree."""
-    if function is np.matmul:
-        return product(*args, **options)
     arrays, masks = side_by_side(args)
     made = function(*arrays, **options)
     parts = made if isinstance(made, tuple) else (made,)
@@ -247,6 +245,19 @@ def product(a: Any, b: Any, out: Any = None) -> Any:
         left = masked(mask, left, left.dtype.type(0))
         right = masked(mask[:, None] if y.ndim == 2 else mask, right, right.dtype.type(0))
     return plain(strong(np.matmul(left, right)), (*x.masks[:-1], *y.masks[inner + 1:]))
+
+
+def multiplied(a: Any, b: Any, out: Any = None, **options: Any) -> Any:
+    """``np.matmul``: as ``np.dot`` has it, but for stacks, of which matrix meets matrix."""
+    if np.ndim(b) < 3 and not options:
+        return product(a, b, out)
+    grids = [as_grid(a), as_grid(b)]
+    if options or out is not None or any(
+            mask is not None for grid in grids for mask in grid.masks[-2:]):
+        raise (grids[0] if first_grid((a,)) else grids[1]).refused("multiplied with a stack")
+    (left, right), masks = side_by_side((a, b))
+    made = strong(np.matmul(left, right))
+    return plain(made, (*masks[:-2], *(None,) * (made.ndim - len(masks) + 2)))
 
 
 def _raveled(a: Any, order: Any = "C") -> Any:
@@ -432,8 +443,9 @@ def _is_open(part: Any) -> bool:
 
 
 _RULES: Mapping[Any, Callable[..., Any]] = MappingProxyType({
-    np.dot: product, np.inner: lambda a, b: product(a, np.matrix_transpose(b) if np.ndim(
-        b) > 1 else b), np.transpose: _transposed, np.permute_dims: _transposed,
+    np.dot: product, np.matmul: multiplied,
+    np.inner: lambda a, b: product(a, np.matrix_transpose(b) if np.ndim(b) > 1 else b),
+    np.transpose: _transposed, np.permute_dims: _transposed,
     np.swapaxes: _swapped, np.matrix_transpose: lambda x: _swapped(x, -1, -2),
     np.ravel: _raveled, np.reshape: _reshaped, np.copy: lambda x, order="C": x.copy(),
     np.where: _where, operator.getitem: item})

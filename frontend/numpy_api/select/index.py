@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.convert import conversion
-from ....ir.diagnose import Error, error
+from ....ir.diagnose import Error, ShapeError, error
 from ....ir.indices.dims import involved, larger, nonnegative, smaller
 from ....ir.indices.index import Dim, Expr, positive
 from ....ir.types import I64, TensorType
@@ -263,7 +263,11 @@ def index_operands(
 ) -> tuple[Tracer, dict[int, Tracer]]:
     """Index arrays of one dtype and shape for axes of x; captured ones are checked before any step:
     now (W122), or as soon as the size of the axis is known (W124)."""
-    dims = common_shape(arrays.values())
+    try:
+        dims = common_shape(arrays.values())
+    except ShapeError as problem:  # NumPy has an IndexError
+        raise error("W122", f"index arrays: {problem.message}", hint=problem.hint,
+                    types=[a.type for a in arrays.values()]) from None
     if len({a.dtype for a in arrays.values()}) > 1:
         arrays = {axis: cast(a, _INT) for axis, a in arrays.items()}
     known = {id(capture.param): capture.array for capture in current().captures}

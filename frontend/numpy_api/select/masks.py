@@ -17,7 +17,16 @@ from ...tracing.arrays.buffer import Buffer
 from ...tracing.arrays.selection import Places, Selection
 from ...tracing.arrays.variable import Variable
 from ...tracing.context.active import current
-from ...tracing.operand import axes_of, broadcast, cast, masked, matched, shape_of, to_tracer
+from ...tracing.operand import (
+    axes_of,
+    broadcast,
+    cast,
+    masked,
+    matched,
+    reshape,
+    shape_of,
+    to_tracer,
+)
 from ...tracing.values.tracer import Tracer
 from ..binding import bound
 from ..registry import ROWS, full_name
@@ -51,7 +60,9 @@ def first_chosen(args: Iterable[Any]) -> Selection | None:
 
 def as_mask(x: Any, index: Any) -> Any:
     """``np.nonzero(mask)`` as an index of x is the mask itself, if it has the dims that x begins
-    with; all else stays."""
+    with, and a truth value an array of one; all else stays."""
+    if isinstance(index, (bool, np.bool_)):
+        return np.array(index)
     items = index if isinstance(index, tuple) else (index,)
     if not items or not all(isinstance(item, Places) for item in items):
         return index
@@ -59,6 +70,12 @@ def as_mask(x: Any, index: Any) -> Any:
     whole = [item.axis for item in items] == list(range(mask.ndim)) and all(
         item.same(mask) and item.unchanged for item in items)
     return mask if whole and shape_of(x)[:mask.ndim] == mask.type.shape else index
+
+
+def as_places(index: tuple[Any, ...]) -> tuple[Any, ...]:
+    """An index with the places of the elements that its masks take, as NumPy reads it."""
+    return tuple(place for item in index for place in (
+        np.nonzero(item) if is_mask(item) and item.ndim else (item,)))
 
 
 def among(x: Any, index: Any) -> Selection | None:
@@ -74,8 +91,10 @@ def among(x: Any, index: Any) -> Selection | None:
 
 
 def select(x: Any, index: Any) -> Selection:
-    """``x[index]`` for a mask."""
+    """``x[index]`` for a mask; one without dims takes all of x, as one row, or no row."""
     array = to_tracer(x)
+    if not index.ndim:
+        array, index = reshape(array, (1, *array.type.shape)), index.reshape(1)
     return Selection(array, fitted_mask(index, array), current().builder.locs,
                      known_mask(index, array.type.shape))
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.types import as_dtype
+from ...numpy_api.elements.python_errors import grown, unless
 from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.growing import GrowingList
@@ -32,6 +33,7 @@ from ..regions.filtered import Filtered, filtered, same
 from ..regions.iterables import MultiIndex, Zipped, enumerated, placed, places, zipped
 from ..regions.ranges import Range, python_int, raise_unless
 from ..regions.state import context_of, is_traced, truth
+from .maths import REAL
 from .ordering import extreme, of_filtered, ordered
 from .texts import meaning
 
@@ -170,10 +172,6 @@ def _bisected(before: np.ufunc) -> Callable[..., Any]:
     return call
 
 
-def _log(x: Any, *base: Any) -> Any:
-    return np.log(x) / np.log(base[0]) if base else np.log(x)
-
-
 def _dist(p: Any, q: Any) -> Any:
     ctx = context_for([*p, *q])
     assert ctx is not None
@@ -194,28 +192,37 @@ def _lcm(a: Any, b: Any) -> Any:
 
 def _isqrt(x: Any) -> Any:
     """The whole part of a square root; that of a float may be one too many, or too few."""
-    ctx = context_of(x)
-    ctx.apply(ctx.assertion, (x >= 0, "isqrt() argument must be nonnegative"))
+    x = context_of(x).apply(unless, (x < 0, x, "W132", "isqrt() argument must be nonnegative"))
     root = np.minimum(np.sqrt(_float(x)).astype(np.int64), 3037000499)  # whose square is an int64
     root = np.where(root * root > x, root - 1, root)
     above = np.minimum(root + 1, 3037000499)
     return _int(np.where(above * above <= x, above, root))
 
 
-def _real(function: Callable[..., Any]) -> Callable[..., Any]:
+def _real(name: str) -> Callable[..., Any]:
     """A function of ``math``: of Python's floats, whatever they were, and with such a result."""
+    function = REAL[name]
+
     def call(*args: Any) -> Any:
-        return _float(function(*(_float(x) if is_traced(x) else x for x in args)))
+        ctx = context_for(args)
+        assert ctx is not None
+        return _float(ctx.apply(function, tuple(_float(x) if is_traced(x) else x for x in args)))
 
     return call
 
 
-def _special(name: str) -> Callable[[Any], Any]:
-    def emitted(x: Any) -> Any:
-        ctx = context_of(x)
-        return ctx.apply(lambda y: ctx.emit(name, y), (x,))
+def _log(x: Any, *base: Any) -> Any:
+    one, *other = (_LOG(each) if is_traced(each) else math.log(each) for each in (x, *base))
+    return one / other[0] if other else one
 
-    return _real(emitted)
+
+_LOG = _real("log")
+
+
+def _ldexp(x: Any, i: Any) -> Any:
+    x = _float(x) if is_traced(x) else x
+    found = _float(np.ldexp(x, i))
+    return context_of(found).apply(grown, (found, x), {"message": "math.ldexp: math range error"})
 
 
 def _whole(function: np.ufunc) -> Callable[[Any], Any]:
@@ -315,22 +322,13 @@ _MEANINGS: dict[Any, Callable[..., Any]] = {
     float: _float, bool: _bool, len: _len, round: _round, all: _all, any: _any,
     sum: _sum, sorted: ordered(_asks), complex: _complex, zip: zipped, enumerate: enumerated,
     math.floor: _whole(np.floor), math.ceil: _whole(np.ceil), math.trunc: _int,
-    math.log: _real(_log), math.fabs: _real(np.abs), math.pow: _real(np.power),
-    math.fmod: _real(np.fmod), math.atan2: _real(np.arctan2), math.copysign: _real(np.copysign),
-    math.dist: _dist, math.hypot: _real(lambda *x: functools.reduce(np.hypot, x)),
+    math.dist: _dist,
     math.isnan: np.isnan, math.isinf: np.isinf, math.isfinite: np.isfinite,
     np.nditer: _each_of, np.ndindex: places, np.ndenumerate: placed,
     bisect.bisect_left: _bisected(np.less), bisect.bisect_right: _bisected(np.less_equal),
     math.gcd: _folded(lambda a, b: _int(np.gcd(a, b)), 0), math.lcm: _folded(_lcm, 1),
-    math.isqrt: _isqrt, math.erf: _special("erf"), math.erfc: _special("erfc"),
-    math.gamma: _special("gamma"), math.lgamma: _special("gammaln"),
-    math.degrees: _real(np.degrees), math.radians: _real(np.radians), math.ldexp: np.ldexp,
-    **{getattr(math, name): _real(ufunc) for name, ufunc in {
-        "sqrt": np.sqrt, "cbrt": np.cbrt, "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1,
-        "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sin": np.sin, "cos": np.cos,
-        "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh,
-        "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh,
-        "atanh": np.arctanh}.items()},
+    math.isqrt: _isqrt, **{getattr(math, name): _real(name) for name in REAL}, math.log: _log,
+    math.ldexp: _ldexp,
 }
 BUILTINS: MappingProxyType[Any, Callable[..., Any]] = MappingProxyType({
     function: _listing(traced, function in (any, all)) if (

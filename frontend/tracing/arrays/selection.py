@@ -28,7 +28,6 @@ from ..spec import Spec
 from ..values.tracer import Tracer
 from .chosen import Chosen, is_basic, settled_copy
 
-_DOT = np.dot
 _DEPTH = 16  # how far down two masks are compared
 
 
@@ -112,7 +111,7 @@ class Selection(Chosen):
             return first.__array_ufunc__(ufunc, method, *inputs, **options)
         ctx = self.array.context()
         if method == "__call__" and ufunc is np.matmul and not options:
-            return ctx.apply(ctx.api.selected, (_DOT, self, inputs, {}))
+            return ctx.apply(ctx.api.selected, (np.matmul, self, inputs, {}))
         if method != "__call__" or "out" in options or any(
                 x.known is not None for x in inputs if isinstance(x, Selection)):
             return self._settled(getattr(ufunc, method), inputs, options)

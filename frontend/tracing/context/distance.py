@@ -55,7 +55,8 @@ _PARTS: Mapping[str, Callable[[Node], Parts | None]] = MappingProxyType({
     "sub": lambda node: ((node.inputs[0], 1), (node.inputs[1], -1)),
     "neg": lambda node: ((node.inputs[0], -1),),
     "mul": _product,
-    **dict.fromkeys(("unwrapped", "narrow", "ensure", "awaiting", "cast", "identity"), _same),
+    **dict.fromkeys(("unwrapped", "narrow", "ensure", "checked", "awaiting", "cast", "identity"),
+                    _same),
 })
 
 

@@ -32,7 +32,7 @@ def _converted(x: Any, kind: type) -> Any:
 def _integer(x: Any, kind: type) -> Any:
     ctx, dtype = x.context(), x.type.dtype
     if dtype.is_float:
-        x = ctx.emit("checked", x, ctx.emit("eq", x, x),
+        x = ctx.emit("checked", x, ctx.emit("eq", x, x), code="W132",
                      message="cannot convert float NaN to integer")
     return ctx.emit("to_int", x) if dtype.is_float or dtype == U64 else ctx.emit(
         "cast", x, dtype=I64)

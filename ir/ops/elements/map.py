@@ -169,7 +169,7 @@ def _ensure_holds(s: Any, x: Any, spare: Any, *, message: str) -> Any:
     return s.ge(spare, s.const(0, spare.dtype))
 
 
-def _ensure_message(*, message: str) -> str:
+def _ensure_message(*, message: str, code: str = "") -> str:
     return message
 
 
@@ -185,9 +185,9 @@ def _asserted_ref(x: Any, *, message: str) -> Any:
     return np.asarray(x)
 
 
-def _checked_ref(x: Any, holds: Any, *, message: str) -> Any:
+def _checked_ref(x: Any, holds: Any, *, code: str, message: str) -> Any:
     if not np.all(holds):
-        raise error("W132", message)
+        raise error(code, message)
     return np.asarray(x)
 
 
@@ -341,7 +341,7 @@ ROWS: tuple[OpDef, ...] = (
            doc="x where the mask holds, else y; what is left out has the derivative 0, whatever "
                "its slope", moves=True,
            grad=lambda b, g, c, x, y, out: (None, b.masked(c, g, 0.0), b.masked(c, 0.0, g)),
-           taken=lambda b, c, x, y, out: (None, c, b.not_(c)), becomes="select"),
+           taken=lambda b, c, x, y, out: (None, lambda: c, lambda: b.not_(c)), becomes="select"),
     map_op("cast", _cast_infer, lambda s, x, *, dtype: s.cast(x, dtype), _cast_ref,
            doc="x converted to dtype; floats to integers drop the fraction; NaN and what does not "
                "fit become what a C compiler on x86-64 makes of them (``ir/scalar/integer``)",
@@ -379,12 +379,12 @@ ROWS: tuple[OpDef, ...] = (
                           _ensure_message, safe=1),
            samples=tuple(Sample((shape,), {"message": "it does not hold"}, low=1, high=9)
                          for shape in _SHAPES)),
-    map_op("checked", "xb -> x", lambda s, x, holds, *, message: x, _checked_ref,
-           doc="the first operand; a step in which an element of the second is false fails (W132) "
-               "with a message", attrs={"message": str}, moves=True,
-           grad=lambda b, g, x, holds, out, *, message: (g, None),
-           check=RunCheck(lambda s, x, holds, *, message: holds, "W132", _ensure_message, safe=1),
-           samples=(Sample(_TRUE, {"message": "out of range"}),)),
+    map_op("checked", "xb -> x", lambda s, x, holds, *, code, message: x, _checked_ref,
+           doc="the first operand; a step in which an element of the second is false fails with a "
+               "code and a message", attrs={"code": str, "message": str}, moves=True,
+           grad=lambda b, g, x, holds, out, *, code, message: (g, None),
+           check=RunCheck(lambda s, x, holds, *, code, message: holds, "", _ensure_message, safe=1),
+           samples=(Sample(_TRUE, {"code": "W132", "message": "out of range"}),)),
     map_op("full", _full_infer, lambda s, *, value, dtype, shape: s.const(value, dtype),
            _full_ref, constant=True, doc="a tensor whose elements are all value",
            attrs={"value": float, "dtype": DType, "shape": tuple},

@@ -37,7 +37,7 @@ ROWS: tuple[OpDef, ...] = (
     OpDef("compress", Kind.COMPRESS, _infer, 2,
           "the first elements where a mask holds, 0 where there are fewer; at most all of them",
           {"size": object},
-          ref=compressed, grad=_grad, taken=lambda b, x, mask, y, *, size: (mask, None),
+          ref=compressed, grad=_grad, taken=lambda b, x, mask, y, *, size: (lambda: mask, None),
           moves=True, letters="nb",
           dtypes=tuple(dtype for dtype in COMPUTED if dtype != BOOL),
           samples=tuple(Sample(((n,), (n,)), {"size": size}, low=-9, high=9)

@@ -62,14 +62,26 @@ def _gathered(
     b: Any, x: Any, *rest: Any, axes: tuple[int, ...]
 ) -> tuple[Any, ...]:
     """Which elements are at any of the indices."""
-    indices = rest[:-1]
+    return (lambda: _there(b, x, rest[:-1], axes), *(None for _ in rest[:-1]))
+
+
+def _there(b: Any, x: Any, indices: tuple[Any, ...], axes: tuple[int, ...]) -> Any:
     sizes = TensorType(BOOL, tuple(x.shape[axis] for axis in axes))
     order = sorted(range(len(axes)), key=axes.__getitem__)
     taken = b.scatter(b.full(False, sizes), b.full(True, indices[0].type.with_dtype(BOOL)),
                       *indices, axes=tuple(range(len(axes))))
-    taken = b.broadcast(b.transpose(taken, perm=tuple(order)), shape=x.shape,
-                        axes=tuple(sorted(axes)))
-    return (taken, *(None for _ in indices))
+    if order != list(range(len(axes))):
+        taken = b.transpose(taken, perm=tuple(order))
+    if len(axes) == len(x.shape):
+        return taken
+    return b.broadcast(taken, shape=x.shape, axes=tuple(sorted(axes)))
+
+
+def _overwritten(
+    b: Any, x: Any, updates: Any, *rest: Any, axes: tuple[int, ...]
+) -> tuple[Any, ...]:
+    """All of x but what is written to."""
+    return (lambda: b.not_(_there(b, x, rest[:-1], axes)), None, *(None for _ in rest[:-1]))
 
 
 def _scatter_infer(
@@ -147,7 +159,8 @@ ROWS: tuple[OpDef, ...] = (
                    Sample(((50, 33), (70,)), {"axes": (0,)}, ints={1: 50}))),
     OpDef("scatter", Kind.SCATTER, _scatter_infer, None,
           "x with updates in the places of the given indices, the last one where they repeat",
-          {"axes": tuple}, ref=_scatter_ref, grad=_scatter_grad, dtypes=NUMBERS,
+          {"axes": tuple}, ref=_scatter_ref, grad=_scatter_grad, taken=_overwritten,
+          dtypes=NUMBERS,
           samples=_SCATTERS),
     OpDef("scatter_add", Kind.SCATTER, _scatter_infer, None,
           "x with updates added at the given indices, in index order where they repeat",

@@ -237,8 +237,11 @@ def _slice_taken(
     start: tuple[Dim, ...], step: tuple[int, ...], shape: tuple[Dim, ...],
 ) -> Any:
     """Where the elements of a slice are."""
-    every, none = (b.full(here, z.type.with_dtype(BOOL)) for here, z in ((True, y), (False, x)))
-    return _slice_grad(b, every, none, y, start=start, step=step, shape=shape)
+    def taken() -> Any:
+        every, none = (b.full(here, z.type.with_dtype(BOOL)) for here, z in ((True, y), (False, x)))
+        return _slice_grad(b, every, none, y, start=start, step=step, shape=shape)[0]
+
+    return (taken,)
 
 
 def _concatenate_infer(*types: TensorType, axis: int) -> tuple[TensorType, ...]:

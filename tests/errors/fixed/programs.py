@@ -697,6 +697,44 @@ def integers_beyond_64_bits() -> Any:
     return factorial(25), float(math.factorial(25))
 
 
+@fixed("np.float64(x)")
+def division_by_a_number_that_is_zero() -> Any:
+    @weft.compile
+    def rate(done: Any, x: Any) -> Any:
+        return done / np.float64(x)
+
+    return rate(5, 0.0), math.inf
+
+
+@fixed("call the function of NumPy")
+def a_root_of_a_negative_number() -> Any:
+    @weft.compile
+    def deviation(mean: Any, square: Any) -> Any:
+        return np.sqrt(square - mean * mean)
+
+    return deviation(2.0, 3.0), math.nan
+
+
+@fixed("call the function of NumPy")
+def an_exponential_beyond_floats() -> Any:
+    return weft.compile(lambda x: np.exp(x))(1000.0), math.inf
+
+
+@fixed("np.float64(x)")
+def a_power_beyond_floats() -> Any:
+    return weft.compile(lambda x: np.float64(x) ** 2)(1e200), math.inf
+
+
+@fixed("complex(x)")
+def a_power_that_is_complex() -> Any:
+    return weft.compile(lambda x: complex(x) ** 0.5)(-4.0), 2j
+
+
+@fixed("x >> -n")
+def a_shift_by_less_than_nothing() -> Any:
+    return weft.compile(lambda x, n: x >> -n)(64, -2), 16
+
+
 @fixed("x.astype(np.float64)")
 def an_integer_that_no_dtype_holds() -> Any:
     return weft.compile(lambda x: x.astype(np.float64) + 2**70)(np.arange(3)), np.full(3, 2.0**70)
