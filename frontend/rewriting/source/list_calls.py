@@ -1,0 +1,57 @@
+"""Lists of one name in rewritten code: they are bound anew where ``extend`` and ``+=`` change them,
+and let go where they are returned."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Set
+from typing import Any
+
+from .names import here
+from .nodes import ours
+from .own_lists import OwnLists, returned
+
+
+def let_go(function: ast.FunctionDef, lists: OwnLists) -> None:
+    """Let lists that are returned be those of who calls the function."""
+    for node in here(function.body):
+        if isinstance(node, ast.Return) and node.value is not None:
+            values = {value for value in returned(node.value)
+                      if isinstance(value, ast.Name) and value.id in lists.at(value)}
+            node.value = Around("let_go", values).visit(node.value)
+
+
+class Extending(ast.NodeTransformer):
+    """``a.extend(b)`` and ``a += b`` of such lists bind them anew."""
+
+    def __init__(self, lists: OwnLists) -> None:
+        self.lists = lists
+
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        call = node.value
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and (
+                call.func.attr == "extend" and len(call.args) == 1 and not call.keywords):
+            return self._bound(call.func.value, call.args[0], node)
+        return node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        return self._bound(node.target, node.value, node) if isinstance(node.op, ast.Add) else node
+
+    def _bound(self, target: ast.expr, value: ast.expr, node: ast.stmt) -> ast.stmt:
+        if not (isinstance(target, ast.Name) and target.id in self.lists.at(node)):
+            return node
+        made = ours("extended", [ast.Name(target.id, ast.Load()), value], node)
+        return ast.copy_location(ast.Assign([ast.Name(target.id, ast.Store())], made), node)
+
+
+class Around(ast.NodeTransformer):
+    """Puts a call of ours around some expressions."""
+
+    def __init__(self, name: str, values: Set[ast.AST]) -> None:
+        self.name, self.values = name, values
+
+    def visit(self, node: ast.AST) -> Any:
+        inner = self.generic_visit(node)
+        if node in self.values and isinstance(inner, ast.expr):
+            return ours(self.name, [inner], node)
+        return inner
