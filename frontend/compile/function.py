@@ -111,7 +111,7 @@ class Function(Generic[P, R]):
         # What of a class's instance is bound: the instance, its class, or nothing.
         self._binds = binds if binds is not None else (
             object if hasattr(type(function), "__get__") else staticmethod)
-        self._owner: type | None = None
+        self._owners: tuple[type, ...] = ()
         self._methods: dict[int, tuple[WeakMethod, Function[..., Any]]] = {}
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -157,7 +157,7 @@ class Function(Generic[P, R]):
         return None if other is None else f"the array '{other}' is another"
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self._owner = owner
+        self._owners = (*self._owners, owner)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """Methods can be compiled: the instance becomes the first argument."""
@@ -201,8 +201,8 @@ class Function(Generic[P, R]):
         """The function that a call by way of the class is for: ``Model.step(model, x)``, or what a
         property does, which does not say the class of its function."""
         if args and self._binds is object and (
-                self._is_method_of(type(args[0])) if self._owner is None
-                else isinstance(args[0], self._owner)):
+                isinstance(args[0], self._owners) if self._owners
+                else self._is_method_of(type(args[0]))):
             return self._method(args[0]).function
         return self
 

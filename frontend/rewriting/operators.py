@@ -28,65 +28,21 @@ from .regions import comparisons
 from .regions.branches import choose, if_
 from .regions.expressions import both, chained, either, negated
 from .regions.filtered import Filtered, filtered
-from .regions.growing import Own, extended, growing, let_go, popleft, queue
+from .regions.growing import extended, growing, let_go, own_name, popleft, queue
 from .regions.loops import for_, while_
-from .regions.raising import caught, raised
+from .regions.raising import caught, manager, raised
 from .regions.state import UNBOUND, context_of, is_traced, truth, values
 from .regions.tables import Fresh
 from .regions.telling import told
 from .source.matching import has_keys, is_one, is_row, middle, part, without
 
-__all__ = [
-    "UNBOUND",
-    "Filtered",
-    "Fresh",
-    "Own",
-    "attribute",
-    "binary",
-    "both",
-    "called",
-    "caught",
-    "chained",
-    "check",
-    "choose",
-    "compared",
-    "either",
-    "extended",
-    "filtered",
-    "for_",
-    "formatted",
-    "given",
-    "growing",
-    "has_keys",
-    "heapify",
-    "heappop",
-    "heappush",
-    "if_",
-    "in_place",
-    "is_one",
-    "is_row",
-    "item",
-    "item_of_row",
-    "joined",
-    "known",
-    "least",
-    "let_go",
-    "middle",
-    "negated",
-    "part",
-    "percent",
-    "places",
-    "popleft",
-    "queue",
-    "raised",
-    "result",
-    "single",
-    "sliced",
-    "truth",
-    "values",
-    "while_",
-    "without",
-]
+__all__ = ["UNBOUND", "Filtered", "Fresh", "attribute", "binary", "both", "called", "caught",
+           "chained", "check", "choose", "compared", "either", "extended", "filtered", "for_",
+           "formatted", "given", "growing", "has_keys", "heapify", "heappop", "heappush", "if_",
+           "in_place", "is_one", "is_row", "item", "item_of_row", "joined", "known", "least",
+           "let_go", "manager", "middle", "negated", "own_name", "part", "percent", "places",
+           "popleft", "queue", "raised", "result", "single", "sliced", "truth", "values", "while_",
+           "without"]
 
 
 def called(function: Any) -> Any:

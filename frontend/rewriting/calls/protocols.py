@@ -64,9 +64,11 @@ def attribute(x: Any, name: str) -> Any:
     found = None if kind in _PLAIN else _of_class(kind, name)
     if type(found) is property and (copy := _copy_of(found.fget)) is not None:
         return copy(x)
-    if type(found) is cached_property and name not in vars(x) and (
-            copy := _copy_of(found.func)) is not None:
-        vars(x)[name] = copy(x)
+    if type(found) is cached_property and name not in vars(x):
+        value = (_copy_of(found.func) or found.func)(x)
+        if (ctx := ACTIVE.get()) is not None and ctx.parent is not None:
+            return value  # of one way, or one iteration
+        vars(x)[name] = value
     return getattr(x, name)
 
 

@@ -11,8 +11,9 @@ Only lists of names that are ``Own`` do: nobody else has those.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 from ....ir.diagnose import error
@@ -26,11 +27,25 @@ from .optional import as_maybe, common, has_kind
 from .room import ask_room
 from .state import UNBOUND
 
+_KEEP_NOTHING = frozenset({"builtins", "bisect", "_bisect"})  # of their functions
+
 
 class Own(str):
     """A name whose lists nobody else has."""
 
     __slots__ = ()
+
+
+def own_name(name: str, trusted: Callable[[], tuple[Any, ...]]) -> str:
+    """A name whose lists nobody else has, if what its code calls by the names of modules and
+    builtins is that: others may keep what they are given."""
+    try:
+        found = trusted()
+    except NameError:
+        return name
+    known = all(isinstance(each, ModuleType) or getattr(each, "__module__", "") in _KEEP_NOTHING
+                for each in found)
+    return Own(name) if known else name
 
 
 def let_go(value: Any) -> Any:

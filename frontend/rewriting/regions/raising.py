@@ -11,6 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dis import get_instructions
+from inspect import getattr_static
+from itertools import pairwise
+from types import FunctionType, GeneratorType
 from typing import Any
 
 from ....ir.diagnose import error
@@ -66,3 +70,39 @@ def caught() -> Iterator[None]:
         yield
     finally:
         ctx.caught = saved
+
+
+def manager(x: Any) -> Any:
+    """What a ``with`` enters: the body of one that may let exceptions end is one of a ``try``."""
+    return _Catching(x) if ACTIVE.get() is not None and _may_catch(x) else x
+
+
+def _may_catch(x: Any) -> bool:
+    generator = getattr(x, "gen", None)
+    if isinstance(generator, GeneratorType):
+        frame = generator.gi_frame
+        return frame is not None and not _is_ours(frame.f_globals.get("__name__", "")) and any(
+            step.opname == "CHECK_EXC_MATCH" for step in get_instructions(generator.gi_code))
+    leave = getattr_static(type(x), "__exit__", None)
+    if not isinstance(leave, FunctionType) or _is_ours(leave.__module__):
+        return False
+    steps = list(get_instructions(leave.__code__))
+    return any(step.opname == "RETURN_VALUE" and not (
+        before.opname == "LOAD_CONST" and not before.argval) for before, step in pairwise(steps))
+
+
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] == __name__.partition(".")[0]
+
+
+class _Catching:
+    def __init__(self, x: Any) -> None:
+        self._x, self._body = x, caught()
+
+    def __enter__(self) -> Any:
+        self._body.__enter__()
+        return self._x.__enter__()
+
+    def __exit__(self, *problem: Any) -> Any:
+        self._body.__exit__(None, None, None)
+        return self._x.__exit__(*problem)

@@ -84,7 +84,7 @@ class Exits:
             if isinstance(each, ast.While):
                 _test_inside(each)
         inner = [each for each in here(node.body) if isinstance(
-            each, (ast.If, ast.With, ast.Try, *_LOOPS)) and (
+            each, (ast.If, ast.With, ast.Try, ast.TryStar, *_LOOPS)) and (
                 (isinstance(each, _LOOPS) and each.orelse) or any(isinstance(
                     sub, (ast.Return, ast.Break, ast.Continue)) for sub in here([each])))]
         if not inner:

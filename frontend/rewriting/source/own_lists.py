@@ -35,6 +35,7 @@ class OwnLists:
     a name, ``peaks = np.array(peaks)``, ends what it was before."""
 
     lives: tuple[tuple[str, Place, Place], ...] = ()
+    trusted: tuple[str, ...] = ()  # names of modules and builtins that it relies on
 
     def at(self, node: ast.AST) -> frozenset[str]:
         """The names of such lists where a node stands."""
@@ -74,7 +75,9 @@ def own_lists(function: ast.FunctionDef) -> OwnLists:
             found.anywhere.update(
                 each.id for each in ast.walk(node) if isinstance(each, ast.Name))
     found.anywhere.update(each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg))
-    return OwnLists(tuple(found.own()))
+    trusted = {name.id for name in nodes if isinstance(name, ast.Name) and isinstance(
+        name.ctx, ast.Load) and name.id in _MODULES | _ASKING | _LAZY}
+    return OwnLists(tuple(found.own()), tuple(sorted(trusted)))
 
 
 class _Lives:

@@ -28,6 +28,7 @@ from .nodes import attribute, ours, path_node, thunk
 from .own_lists import OwnLists, own_lists, to_grow
 from .queues import as_lists
 
+_WITH_BODIES = (ast.If, ast.While, ast.For, ast.Try, ast.TryStar)
 _ITERATORS = ("zip", "enumerate", "reversed", "iter")  # what makes those that nobody else has
 
 
@@ -103,7 +104,7 @@ class _Scope(Expressions, ast.NodeTransformer):
 
     def visit(self, node: ast.AST) -> Any:
         """Statements with a ``yield`` inside stay statements of the generator itself."""
-        if isinstance(node, (ast.If, ast.While, ast.For, ast.Try)) and _generates(node):
+        if isinstance(node, _WITH_BODIES) and _generates(node):
             self.generic_visit(node)
             if isinstance(node, (ast.If, ast.While)):
                 node.test = ours("known", [node.test], node.test)
@@ -175,11 +176,20 @@ class _Scope(Expressions, ast.NodeTransformer):
         return ast.copy_location(
             ast.Expr(ours("check", [self.visit(node.test), message], node)), node)
 
-    def visit_Try(self, node: ast.Try) -> ast.stmt:
+    def visit_Try(self, node: ast.Try | ast.TryStar) -> ast.stmt:
         self.generic_visit(node)
         if node.handlers:
             body = ast.With([ast.withitem(ours("caught", [], node))], node.body)
             node.body = [ast.copy_location(body, node.body[0])]
+        return node
+
+    def visit_TryStar(self, node: ast.TryStar) -> ast.stmt:
+        return self.visit_Try(node)
+
+    def visit_With(self, node: ast.With) -> ast.stmt:
+        self.generic_visit(node)
+        for item in node.items:
+            item.context_expr = ours("manager", [item.context_expr], item.context_expr)
         return node
 
     def visit_Raise(self, node: ast.Raise) -> ast.stmt:
@@ -246,10 +256,12 @@ class _Scope(Expressions, ast.NodeTransformer):
         bind = ast.FunctionDef(put, ast.arguments([], [ast.arg(given)], None, [], [], None, []),
                                binds or [ast.Pass()], [])
         lists = self.lists.at(node)
+        trusted = thunk(ast.Tuple([ast.Name(name, ast.Load()) for name in self.lists.trusted],
+                                  ast.Load()))
         call = ast.Expr(ast.Call(attribute(name), [
             *arguments, *(ast.Name(part.name, ast.Load()) for part in parts),
             ast.Name(get, ast.Load()), ast.Name(put, ast.Load()),
-            ast.Tuple([ast.Call(attribute("Own"), [ast.Constant(path)], []) if path in lists
+            ast.Tuple([ours("own_name", [ast.Constant(path), trusted], node) if path in lists
                        else ast.Constant(path) for path in paths], ast.Load())], []))
         made = [*parts, read, bind, call]
         for each in made:
