@@ -22,7 +22,7 @@ from .boundary import boundary
 from .context.active import context_for, current
 from .context.recorder import TraceContext
 from .operand import to_tracer
-from .source import user_loc
+from .source import user_loc, written
 from .spec import Spec
 
 
@@ -51,6 +51,7 @@ def host_call(function: Callable[..., Any], result_specs: Any, *args: Any) -> An
                     locs=user_loc(), hint='give result_specs such as "f32[3]"')
     leaves, given = tree.flatten(args)
     types = [_type(spec) for spec in specs]
+    function = written(function)
     found = HostFunction(_name(function, given, results), Adapter(function, given, results))
     ctx = context_for(leaves)
     if ctx is None:

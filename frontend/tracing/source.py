@@ -17,13 +17,14 @@ import inspect
 import sys
 from bisect import bisect_right
 from dataclasses import dataclass
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from ...ir.types import Loc
 
 _INTERNAL = frozenset({"weft", "numpy", "contextlib", "functools", "concurrent", "copy", "copyreg",
                        "dataclasses"})
+WRITTEN = "_weft_written"  # by which a rewritten copy knows what it is of
 _OPCODES = dis.opmap
 _CACHE = _OPCODES.get("CACHE", 0)
 _EXTENDED = _OPCODES["EXTENDED_ARG"]
@@ -69,6 +70,15 @@ def is_library(frame: FrameType) -> bool:
 def is_internal_name(module: str) -> bool:
     """True for the name of a module whose frames are not the user's."""
     return module.partition(".")[0] in _INTERNAL
+
+
+def written(function: Any) -> Any:
+    """The function as the user wrote it, of its rewritten copy; any other as it is. Decorators may
+    have copied the attributes of one to another."""
+    found = getattr(function, WRITTEN, None)
+    same = isinstance(function, FunctionType) and isinstance(found, FunctionType) and (
+        found.__globals__ is function.__globals__ and found.__qualname__ == function.__qualname__)
+    return found if same else function
 
 
 def user_loc() -> tuple[Loc, ...]:

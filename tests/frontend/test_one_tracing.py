@@ -326,7 +326,7 @@ def test_an_edited_file_is_not_the_source_of_what_was_imported(
     module = importlib.import_module("edited_by_this_test")
     try:
         file.write_text(text.format(100))
-        with pytest.raises(weft.Error, match="W201(.|\\n)*no source of this function at hand"):
+        with pytest.raises(weft.Error, match=r"W201(.|\n)*no source of this function at hand"):
             weft.compile(module.f)(1.0)
         importlib.reload(module)
         assert weft.compile(module.f)(1.0) == module.f(1.0) == 101.0
@@ -348,11 +348,6 @@ def test_equal_code_of_two_files_has_the_lines_of_each(tmp_path: Path) -> None:
 
 
 def test_a_graph_says_what_makes_its_arrays() -> None:
-    with weft.Graph().as_default():
-        x = weft.placeholder("f64[b]", name="x")
-        for wrong in (lambda: np.zeros(x.shape[0]), lambda: np.array([x[0], 1.0])):
-            with pytest.raises(Exception, match="."), weft.Graph().as_default():
-                wrong()
     with pytest.raises(weft.Error, match="fix: make arrays in a graph by weft.numpy"), \
             weft.Graph().as_default():
         x = weft.placeholder("f64[b]", name="x")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 
 from . import prelude
 from .data import literal
@@ -67,7 +68,8 @@ def script(program: Program, what: str) -> str:
     helpers = helpers[helpers.index("def at_set"):helpers.index("def scope")].strip()
     floats = tuple(at for at, param in enumerate(program.params) for leaf in program.leaves
                    if leaf.name == param and leaf.kind == "array" and leaf.dtype == "f8")
-    settings = ", ".join(f"dict({way.text()})" for way in dict.fromkeys(program.settings))
+    settings = ", ".join(f"dict({replace(way, target=way.runnable).text()})"
+                         for way in dict.fromkeys(program.settings))
     shapes = [tuple(None if isinstance(dim, str) else dim for dim in leaf.dims)
               for leaf in program.leaves]
     dynamic = f"dynamic = {program.dynamic!r}\n"

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
+from ...tracing.source import WRITTEN
 from .names import RUNTIME
 from .parsed import definition_of
 from .statements import rewritten
@@ -33,6 +34,7 @@ def rewrite(function: FunctionType, runtime: Any) -> FunctionType | None:
                         closure)
     made.__kwdefaults__ = function.__kwdefaults__
     made.__dict__.update(function.__dict__)
+    made.__dict__[WRITTEN] = function
     made.__module__, made.__qualname__ = function.__module__, function.__qualname__
     return made
 
