@@ -154,7 +154,7 @@ class Vectorized(np.vectorize):
     __call__ = _special(np.vectorize.__call__, "vectorize.__call__")
 
 
-JOINING: Any = type(np.r_).__base__  # the class of np.r_ and np.c_
+JOINING: Any = type(np.r_).__mro__[1]  # the class of np.r_ and np.c_
 join = _special(JOINING.__getitem__, "r_.__getitem__")
 
 
