@@ -25,8 +25,8 @@ from ...ir.diagnose import Error, FailedAssertionError, OutOfRangeError, ShapeEr
 from ...ir.forks import freed
 from .. import tree
 from ..numpy_api.host import Warned
+from ..rewriting.lists.room import FIRST, MOST, TIMES, is_full, room_for, roomy
 from ..rewriting.regions.optional import optional
-from ..rewriting.regions.room import FIRST, MOST, TIMES, is_full, room_for, roomy
 from ..rewriting.retrace import trace_as_written
 from ..tracing.arrays.variable import Variable
 from ..tracing.boundary import boundary, leave

@@ -1,9 +1,9 @@
 """Python's own control flow on traced values, by rewriting the functions it is written in.
 
-A function is traced as it stands. Only when Python asks for the truth of a traced value is it
-traced again, as a copy in which each ``if``, ``while``, ``for``, ``and``, ``or``, ``not``, ternary
-and call is a call of ``operators`` (the idea is TensorFlow's AutoGraph: Moldovan et
-al., *AutoGraph: Imperative-style Coding with Graph-based Performance*, 2018):
+What is traced is a copy of a function in which each ``if``, ``while``, ``for``, ``and``, ``or``,
+``not``, ternary, operator, attribute, item and call is a call of ``operators`` (the idea is
+TensorFlow's AutoGraph: Moldovan et al., *AutoGraph: Imperative-style Coding with Graph-based
+Performance*, 2018):
 
     def total(x, most):                       def total(x, most):
         s = 0.0                                   s = 0.0
@@ -15,10 +15,12 @@ al., *AutoGraph: Imperative-style Coding with Graph-based Performance*, 2018):
 ``get`` and ``put`` read and bind the names that the body changes. On plain values an operator does
 what Python does; on traced ones it traces the parts as regions. Lines and columns stay the user's.
 
-    retrace     tracing a function, and again as its rewritten copy
-    patience    when loops in loops are too much to be traced round by round
+    retrace     tracing a function as its rewritten copy
+    patience    when loops are too much to be traced round by round
     source      the rewriting itself: what code binds and changes, and what it becomes
     operators   what rewritten code calls, by one name
-    regions     what rewritten statements do: parts that run on one way, or in rounds
-    calls       what rewritten calls do: functions of the user, builtins, print
+    regions     what rewritten statements do: parts that run on one way only
+    loops       parts that run in rounds, and what these are over
+    lists       lists that branches and loops make longer or shorter
+    calls       what rewritten calls do: functions and classes of the user, builtins, print
 """

@@ -24,15 +24,15 @@ from .calls.heaps import heapify, heappop, heappush, least
 from .calls.items import item_of_row
 from .calls.protocols import attribute, binary, in_place, single
 from .calls.texts import formatted, joined, meaning, percent
+from .lists.filtered import Filtered, filtered
+from .lists.growing import extended, growing, let_go, own_name, popleft, queue
+from .loops.loops import for_, while_
+from .loops.tables import Fresh
 from .regions import comparisons
 from .regions.branches import choose, if_
 from .regions.expressions import both, chained, either, negated
-from .regions.filtered import Filtered, filtered
-from .regions.growing import extended, growing, let_go, own_name, popleft, queue
-from .regions.loops import for_, while_
 from .regions.raising import caught, manager, raised
 from .regions.state import UNBOUND, context_of, is_traced, truth, values
-from .regions.tables import Fresh
 from .regions.telling import told
 from .source.matching import has_keys, is_one, is_row, middle, part, without
 

@@ -14,8 +14,8 @@ from ..tracing.guards.weakmethod import WeakMethod
 from ..tracing.source import definition, is_internal
 from ..tracing.trace import Traced, trace_function
 from . import operators
+from .loops.counting import counted
 from .patience import LongError, grown
-from .regions.counting import counted
 from .regions.state import LOST
 from .source.parsed import has_source
 

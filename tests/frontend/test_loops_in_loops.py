@@ -10,7 +10,7 @@ import pytest
 
 import weft
 from weft.frontend.rewriting import patience
-from weft.frontend.rewriting.regions import counting
+from weft.frontend.rewriting.loops import counting
 from weft.ir.graph import all_nodes
 
 RNG = np.random.default_rng(5)

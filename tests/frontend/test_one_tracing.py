@@ -246,12 +246,12 @@ def forgiving() -> Iterator[None]:
 
 
 def forgiven(x: Any) -> Any:
-    y = 0.0
+    made = np.zeros(1)
     with forgiving():
         if x > 0:
             raise ValueError("no")
-        y = y + 1.0
-    return y
+        made[0] = 1.0
+    return made
 
 
 @pytest.mark.parametrize("function", [suppressed, in_a_group, forgiven])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.frontend.rewriting.regions.room import FIRST, TIMES
+from weft.frontend.rewriting.lists.room import FIRST, TIMES
 
 
 def counted_down(n: Any) -> Any:

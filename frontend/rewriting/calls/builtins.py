@@ -28,10 +28,10 @@ from ...tracing.source import user_loc
 from ...tracing.values.pythons import as_python
 from ...tracing.values.shown import check_rounds
 from ...tracing.values.tracer import SymbolicDim, Tracer
+from ..lists.filtered import Filtered, filtered, same
+from ..loops.iterables import MultiIndex, Zipped, enumerated, placed, places, zipped
+from ..loops.ranges import Range, python_int, raise_unless
 from ..regions.comparisons import as_bool
-from ..regions.filtered import Filtered, filtered, same
-from ..regions.iterables import MultiIndex, Zipped, enumerated, placed, places, zipped
-from ..regions.ranges import Range, python_int, raise_unless
 from ..regions.state import context_of, is_traced, truth
 from .maths import REAL
 from .ordering import extreme, of_filtered, ordered

@@ -23,8 +23,8 @@ from ...tracing.context.recorder import TraceContext
 from ...tracing.operand import contains_tracer, is_weak, to_tracer
 from ...tracing.source import user_loc
 from ...tracing.values.tracer import Tracer
+from ..lists.chosen_lists import watch_one
 from ..regions.branches import choose
-from ..regions.chosen_lists import watch_one
 from ..regions.state import context_of, is_array, leaves
 
 MANY = 64  # items, of which each is chosen anew

@@ -18,9 +18,9 @@ from ...tracing.arrays.selection import Selection
 from ...tracing.context.active import current
 from ...tracing.operand import is_number, is_weak, to_tracer
 from ...tracing.values.tracer import Tracer
+from ..lists.filtered import filtered, same
+from ..loops.ranges import Range, raise_unless
 from ..regions.branches import choose
-from ..regions.filtered import filtered, same
-from ..regions.ranges import Range, raise_unless
 from ..regions.state import is_array, is_traced
 from .items import one_of
 

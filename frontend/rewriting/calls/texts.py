@@ -23,7 +23,7 @@ from ...tracing.late import GIVE_TEXTS, holds, late
 from ...tracing.source import is_internal, user_frame
 from ...tracing.telling import Stream, is_standard, stream_of, tell, tell_print
 from ...tracing.values.texts import WRITERS
-from ..regions.filtered import Filtered
+from ..lists.filtered import Filtered
 
 _FORMS: MappingProxyType[int, Callable[[Any], Any]] = MappingProxyType({
     -1: lambda x: x, ord("s"): str, ord("r"): repr, ord("a"): ascii})

@@ -21,10 +21,10 @@ from ...tracing.source import user_loc
 from ...tracing.trace import Region, trace_region
 from ...tracing.values.tracer import Tracer
 from ...transforms import regions
+from ..lists.chosen_lists import watch
+from ..lists.growing import Form, Own, formed, forms, joined
 from ..source.exits import RESULT, RETURNED
 from .adopting import Adopted
-from .chosen_lists import watch
-from .growing import Form, Own, formed, forms, joined
 from .nests import items_of, lists_of
 from .raising import raised_by
 from .state import (

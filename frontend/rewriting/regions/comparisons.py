@@ -28,7 +28,7 @@ from ...tracing.late import LateText
 from ...tracing.operand import fits_int64, is_weak, to_tracer
 from ...tracing.source import user_loc
 from ...tracing.values.tracer import Tracer
-from .ranges import Range
+from ..loops.ranges import Range
 from .state import context_of, is_traced, truth
 
 _ROWS = (list, tuple, deque)

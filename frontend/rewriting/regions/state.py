@@ -31,7 +31,7 @@ from ...tracing.source import user_loc
 from ...tracing.values.numbers import numbers_behind
 from ...tracing.values.rewrites import rewrite_of
 from ...tracing.values.tracer import Tracer
-from .ranges import Range
+from ..loops.ranges import Range
 
 _NONE: Mapping[int, Tracer] = MappingProxyType({})
 Part = Callable[[], Any]

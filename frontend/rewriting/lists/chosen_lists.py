@@ -15,8 +15,8 @@ from typing import Any
 from ....ir.diagnose import error
 from ...tracing.context.active import current
 from ...tracing.source import user_loc
-from .nests import lists_of
-from .state import Ways
+from ..regions.nests import lists_of
+from ..regions.state import Ways
 
 
 def watch(made: Iterable[tuple[Ways, Any]], before: Sequence[Any], after: Sequence[Any]) -> None:

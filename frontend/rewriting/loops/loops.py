@@ -23,15 +23,15 @@ from ...tracing.source import user_loc
 from ...tracing.values.numbers import numbers_behind
 from ...tracing.values.tracer import SymbolicDim, Tracer
 from ...transforms import regions
-from .adopting import Adopted
-from .branches import if_
+from ..lists.filtered import Filtered, same
+from ..regions.adopting import Adopted
+from ..regions.branches import if_
+from ..regions.expressions import both
+from ..regions.state import Get, Part, Put, context_of, is_traced, truth
 from .counting import Rounds
-from .expressions import both
-from .filtered import Filtered, same
 from .iterables import Zipped, most_of
 from .ranges import Range
 from .rounds import Loop, OtherCarryError
-from .state import Get, Part, Put, context_of, is_traced, truth
 from .tables import Fresh, Table
 
 

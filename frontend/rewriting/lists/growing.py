@@ -23,9 +23,9 @@ from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.growing import NONE, GrowingList, Item, is_item
 from ...tracing.arrays.selection import Selection
 from ...tracing.source import user_loc
-from .optional import as_maybe, common, has_kind
+from ..regions.optional import as_maybe, common, has_kind
+from ..regions.state import UNBOUND
 from .room import ask_room
-from .state import UNBOUND
 
 _KEEP_NOTHING = frozenset({"builtins", "bisect", "_bisect"})  # of their functions
 

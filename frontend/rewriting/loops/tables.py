@@ -20,8 +20,8 @@ from ....ir.types import NoDTypeError, as_dtype
 from ... import tree
 from ...tracing.operand import is_weak
 from ...tracing.values.tracer import Tracer
-from .chosen_lists import watch_one
-from .state import context_of
+from ..lists.chosen_lists import watch_one
+from ..regions.state import context_of
 
 _EXACT = 1 << 20  # integers below this, of which products of three fit the 64 bits of a traced one
 _VIEWS = (type(dict[Any, Any]().keys()), type(dict[Any, Any]().values()),

@@ -32,10 +32,10 @@ from ...tracing.context.active import current
 from ...tracing.source import user_loc
 from ...tracing.trace import Traced
 from ...tracing.values.tracer import Tracer
+from ..lists.growing import may_grow
+from ..regions.state import UNBOUND, Get, is_array
 from ..source.effects import of_function
-from .growing import may_grow
 from .iterables import Zipped
-from .state import UNBOUND, Get, is_array
 from .tables import PLAIN, Table
 
 LEAST = 4     # rounds, below which a loop is worth no more than its rounds

@@ -22,15 +22,14 @@ from ...tracing.source import user_loc
 from ...tracing.values.tracer import Tracer
 from ...transforms import loops as loop_nodes
 from ...transforms import regions
-from ..source.exits import RESULT
-from .adopting import Adopted
-from .aliases import parted, returned, shared_alike
-from .branches import differ, may_be_lost, shown
-from .growing import Form, Growth, Own, converted, formed
-from .nests import Path
-from .optional import common, has_kind, kind_of
-from .sharing import Key, Sharing
-from .state import (
+from ..lists.growing import Form, Growth, Own, converted, formed
+from ..regions.adopting import Adopted
+from ..regions.aliases import parted, returned, shared_alike
+from ..regions.branches import differ, may_be_lost, shown
+from ..regions.nests import Path
+from ..regions.optional import common, has_kind, kind_of
+from ..regions.sharing import Key, Sharing
+from ..regions.state import (
     UNBOUND,
     Entry,
     alike,
@@ -42,6 +41,7 @@ from .state import (
     rebuilt,
     truth,
 )
+from ..source.exits import RESULT
 
 _MEMORY = "memory of an array "  # the key of what a loop carries without a name
 

@@ -22,14 +22,14 @@ from ...tracing.operand import as_dim, to_tracer
 from ...tracing.source import user_loc
 from ...tracing.values.tracer import SymbolicDim, Tracer
 from ...transforms import loops as loop_nodes
+from ..loops.iterables import Zipped, item_at, length_of, most_of, rows_of
+from ..loops.ranges import Range
+from ..regions.adopting import Adopted
+from ..regions.branches import if_
+from ..regions.expressions import both
+from ..regions.state import UNBOUND, context_of, is_array, is_traced, truth
 from ..source.exits import RESULT
-from .adopting import Adopted
-from .branches import if_
-from .expressions import both
-from .iterables import Zipped, item_at, length_of, most_of, rows_of
-from .ranges import Range
 from .room import ask_room
-from .state import UNBOUND, context_of, is_array, is_traced, truth
 
 
 def same(item: Any) -> Any:

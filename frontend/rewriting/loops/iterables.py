@@ -16,8 +16,8 @@ from ...tracing.arrays.buffer import TracedBuffer
 from ...tracing.arrays.selection import Selection
 from ...tracing.operand import as_dim, to_tracer
 from ...tracing.values.tracer import SymbolicDim, Tracer, wrap_dim
+from ..regions.state import context_of
 from .ranges import Range, python_int
-from .state import context_of
 from .tables import Table
 
 

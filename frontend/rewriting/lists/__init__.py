@@ -1,0 +1,1 @@
+"""Lists of rewritten code: longer and shorter ones, chosen items, and room for them."""
