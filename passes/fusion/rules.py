@@ -76,7 +76,8 @@ def _reduce_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
         return Kind.CONTRACT not in region.kinds
     axes = {axis for run in runs for axis in run}
     if Kind.CONTRACT in region.kinds:
-        return not region.reduced and _rows_can_be_kept(region, node, axes)
+        return not region.reduced and _is_of_products(region, node) and (
+            _rows_can_be_kept(region, node, axes))
     done = {axis for run in region.reduced if run not in runs for axis in run}
     if not done:
         return True
@@ -85,6 +86,21 @@ def _reduce_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
     return (done.isdisjoint(axes) and _tasks_suffice(region, node, rest)
             and ((isinstance(short, int) and short <= SHORT) or _sums_can_be_kept(
                 region, node, axes)))
+
+
+def _is_of_products(region: Region, node: Node) -> bool:
+    """Whether a node reads what a contraction of the region gives: rows of that are kept."""
+    inside = {id(each) for each in region.nodes}
+    todo, seen = list(node.inputs), set[int]()
+    while todo:
+        source = todo.pop().node
+        if source is None or id(source) not in inside or id(source) in seen:
+            continue
+        if source.op.kind is Kind.CONTRACT:
+            return True
+        seen.add(id(source))
+        todo += source.inputs
+    return False
 
 
 def _sums_can_be_kept(region: Region, node: Node, axes: set[str]) -> bool:

@@ -188,3 +188,21 @@ def test_rows_that_a_task_keeps_meet_products_of_what_is_repeated(
     wants = weft.compile(function, opt=0)(*args)
     for got, want in zip(weft.compile(function)(*args), wants, strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+def test_what_is_reduced_beside_a_product_is_no_row_of_it() -> None:
+    """The mask is in the space of the product, and does not depend on it."""
+    def lower(x: Any) -> Any:
+        return np.sum(np.sqrt(np.triu(x @ x.T + 1)))
+
+    x = np.arange(1.0, 7).reshape(3, 2)
+    slopes = np.triu(0.5 / np.sqrt(x @ x.T + 1))
+    np.testing.assert_allclose(weft.compile(weft.grad(lower))(x), (slopes + slopes.T) @ x, rtol=1e-13)
+
+    def beside(x: Any, w: Any) -> Any:
+        mask = np.tri(3) > 0
+        return np.where(mask, x @ w, 0), mask.any(0) * 1.0, np.max(np.where(mask, x @ w, 0), 1)
+
+    w = x.T - 3
+    for got, want in zip(weft.compile(beside)(x, w), beside(x, w), strict=True):
+        np.testing.assert_array_equal(got, want)
