@@ -197,7 +197,8 @@ def test_what_is_reduced_beside_a_product_is_no_row_of_it() -> None:
 
     x = np.arange(1.0, 7).reshape(3, 2)
     slopes = np.triu(0.5 / np.sqrt(x @ x.T + 1))
-    np.testing.assert_allclose(weft.compile(weft.grad(lower))(x), (slopes + slopes.T) @ x, rtol=1e-13)
+    found = weft.compile(weft.grad(lower))(x)
+    np.testing.assert_allclose(found, (slopes + slopes.T) @ x, rtol=1e-13)
 
     def beside(x: Any, w: Any) -> Any:
         mask = np.tri(3) > 0
