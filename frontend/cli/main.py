@@ -46,6 +46,7 @@ from ..compile.decorator import compile, export
 from ..compile.flow import FlowStages, device_names, step_stages
 from ..compile.function import Function
 from ..compile.pipeline import STAGES, Stages
+from ..rewriting.calls.foreign import calls_only
 from ..session.costs import load_costs
 from ..session.graph import Graph
 from ..session.saved import tensors_of, with_tensors
@@ -410,6 +411,8 @@ def _raised_at(problem: Exception) -> str:
     package, standard = __name__.partition(".")[0], sysconfig.get_paths()["stdlib"]
     for frame, line in reversed(list(traceback.walk_tb(problem.__traceback__))):
         file, name = frame.f_code.co_filename, frame.f_code.co_name
+        if calls_only(frame.f_code):
+            continue
         if frame.f_globals.get("__name__", "").partition(".")[0] == package:
             if not isinstance(problem, (AttributeError, TypeError)) or name == "main":
                 return ""

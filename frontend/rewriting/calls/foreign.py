@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from inspect import getattr_static
-from types import FunctionType, MappingProxyType, MethodType
+from types import CodeType, FunctionType, MappingProxyType, MethodType
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,11 @@ def looking(function: Callable[..., Any]) -> Callable[..., Any]:
             raise asks(function.__name__, numbers) from None
 
     return call
+
+
+def calls_only(code: CodeType) -> bool:
+    """Whether it is code that only calls such a function, for the user's."""
+    return code.co_filename == __file__ and code.co_qualname.startswith(looking.__name__)
 
 
 def _noted(made: Any) -> Any:
