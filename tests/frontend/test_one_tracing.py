@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import copy
+import dataclasses
 import functools
 import importlib
 import pickle
@@ -358,3 +360,28 @@ def test_a_graph_says_what_makes_its_arrays() -> None:
         y[0] = x[1]
         made = y + weft.numpy.array([x[0], 1.0])
     np.testing.assert_array_equal(weft.Session(g).run(made, {x: [3.0, 4.0]}), [7, 1])
+
+
+def test_functions_in_a_comprehension_see_its_last_item() -> None:
+    def late(x: Any) -> Any:
+        late = [lambda: x * i for i in range(3)]  # noqa: B023
+        early = [lambda i=i: x * i for i in range(3)]
+        return [f() for f in late], [f() for f in early]
+
+    for got, want in zip(weft.compile(late)(X), late(X), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_numbers_in_nests_are_copied() -> None:
+    @dataclasses.dataclass
+    class State:
+        x: Any
+        scale: Any = 1.0
+
+    def f(state: State) -> Any:
+        made = dataclasses.asdict(State(state.x * 2, state.scale + 1))
+        other = copy.deepcopy(dataclasses.replace(state, scale=state.scale * 3))
+        return made["x"] * made["scale"], other.scale, copy.copy(other).x
+
+    for got, want in zip(weft.compile(f)(State(X, 2.0)), f(State(X, 2.0)), strict=True):
+        np.testing.assert_array_equal(got, want)

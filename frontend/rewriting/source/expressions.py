@@ -152,7 +152,8 @@ class Expressions(ast.NodeTransformer):
 
     def _filtered(self, name: str, node: ast.ListComp | ast.GeneratorExp) -> ast.expr:
         (first, *more) = node.generators
-        if more or first.is_async or _walrus(node):
+        late = any(isinstance(each, ast.Lambda) for each in ast.walk(node.elt))
+        if more or first.is_async or late or _walrus(node):  # functions see the last item
             return self._plain(node)
         sure = ast.Constant(_only_computes(node.elt))
         item = self.fresh("item")

@@ -16,7 +16,7 @@ from .asking import asks_attribute
 
 _NUMBERS = MappingProxyType({"b": bool, "i": int, "u": int, "f": float, "c": complex})
 # Whose code asks about traced values, and not about what they stand for.
-_KNOWING = frozenset({__name__.partition(".")[0], "numpy", "scipy", "ml_dtypes"})
+_KNOWING = frozenset({__name__.partition(".")[0], "numpy", "scipy", "ml_dtypes", "copy"})
 _SPECIAL = ("__iter__", "__len__", "__getitem__", "__contains__")
 # What C code may want of any value, and programs ask whether it is there.
 _CONVERTING = ("__index__", "__int__", "__float__", "__complex__", "__round__", "__trunc__",
