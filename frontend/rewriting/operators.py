@@ -5,7 +5,9 @@ On plain values each does what Python does.
 
 from __future__ import annotations
 
+import functools
 import sys
+from collections.abc import Callable
 from types import BuiltinFunctionType
 from typing import Any
 
@@ -22,7 +24,7 @@ from .calls.foreign import is_foreign, looking
 from .calls.functions import called_as, converted, is_function
 from .calls.heaps import heapify, heappop, heappush, least
 from .calls.items import item_of_row
-from .calls.protocols import attribute, binary, in_place, single
+from .calls.protocols import attribute, binary, in_place, iterated, set_attribute, single
 from .calls.texts import formatted, joined, meaning, percent
 from .lists.filtered import Filtered, filtered
 from .lists.growing import extended, growing, let_go, own_name, popleft, queue
@@ -39,15 +41,23 @@ from .source.matching import has_keys, is_one, is_row, middle, part, without
 __all__ = ["UNBOUND", "Filtered", "Fresh", "attribute", "binary", "both", "called", "caught",
            "chained", "check", "choose", "compared", "either", "extended", "filtered", "for_",
            "formatted", "given", "growing", "has_keys", "heapify", "heappop", "heappush", "if_",
-           "in_place", "is_one", "is_row", "item", "item_of_row", "joined", "known", "least",
-           "let_go", "manager", "middle", "negated", "own_name", "part", "percent", "places",
-           "popleft", "queue", "raised", "result", "single", "sliced", "truth", "values", "while_",
-           "without"]
+           "in_place", "is_one", "is_row", "item", "item_of_row", "iterated", "joined", "known",
+           "least", "let_go", "manager", "middle", "negated", "own_name", "part", "percent",
+           "places", "popleft", "queue", "raised", "result", "set_attribute", "single", "sliced",
+           "truth", "values", "while_", "without"]
+
+_CALLING = frozenset({"numpy", "scipy", __name__.partition(".")[0]})
 
 
 def called(function: Any) -> Any:
-    """What rewritten code calls instead of a function: its rewritten copy, or what a builtin means
-    on traced values."""
+    """What rewritten code calls instead of a function, which may call those that it is given."""
+    found = entered(function)
+    return _calling(found) if _calls_back(function) else found
+
+
+def entered(function: Any) -> Any:
+    """The rewritten copy of a function, or what a builtin means on traced values; itself if it is
+    neither."""
     if isinstance(getattr(function, "__self__", function), np.ufunc):
         return of_lists(function)
     if (made := meaning(function) or recorded(function)) is not None:
@@ -55,12 +65,44 @@ def called(function: Any) -> Any:
     if isinstance(function, type) and issubclass(function, np.generic):
         return converting(function)
     if isinstance(function, (BuiltinFunctionType, type)):
+        if (own := protocols.OPERATORS.get(function)) is not None:
+            return own
         found = BUILTINS.get(function) or lists.method(function) or _making(function)
+        if (name := protocols.ASKED.get(function)) is not None:
+            return protocols.asked(found, name)
+        if function in protocols.LISTING:
+            found = protocols.over(found)
     else:
         found = function
     if found is function:
         found = called_as(function, sys.modules[__name__])
     return looking(function) if found is function and is_foreign(function) else found
+
+
+def _calls_back(function: Any) -> bool:
+    """Whether something may call the functions that it is given, and is not the user's: that calls
+    them as everything."""
+    root = str(getattr(function, "__module__", None) or "").partition(".")[0]
+    if root in ("_functools", "itertools"):
+        return function is not functools.partial
+    return root in _CALLING or function in (map, filter, sorted, min, max)
+
+
+def _calling(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args, **options: function(
+        *map(_as_called, args), **{name: _as_called(x) for name, x in options.items()})
+
+
+def _as_called(x: Any) -> Any:
+    """A function that is given away to be called: a user's as its rewritten copy, ``math.erf`` and
+    ``max`` as what they mean on traced values. Classes stay what they are: they may be dtypes."""
+    if x is print or isinstance(x, BuiltinFunctionType):
+        return meaning(x) or recorded(x) or protocols.OPERATORS.get(x) or BUILTINS.get(x, x)
+    if (made := recorded(x)) is not None:
+        return made
+    if type(x) in (list, tuple) and any(map(callable, x)):
+        return type(x)(map(_as_called, x))
+    return converted(x, sys.modules[__name__]) if is_function(x) else x
 
 
 def _making(function: Any) -> Any:
@@ -72,15 +114,10 @@ def _making(function: Any) -> Any:
 
 
 def given(x: Any) -> Any:
-    """An argument: a function of the user's as its rewritten copy, ``math.erf`` and ``max`` as what
-    they mean on traced values. Classes stay what they are: they may be dtypes."""
+    """An argument: the last text that was given is told where C code refuses it."""
     if isinstance(x, LateText):
         x.given()
-    if x is print or isinstance(x, BuiltinFunctionType):
-        return meaning(x) or recorded(x) or BUILTINS.get(x, x)
-    if (made := recorded(x)) is not None:
-        return made
-    return converted(x, sys.modules[__name__]) if is_function(x) else x
+    return x
 
 
 def item(value: Any, index: Any) -> Any:

@@ -39,7 +39,9 @@ def trace_as_written(function: Callable[..., Any], *args: Any, **options: Any) -
     except RecursionError:
         raise _endless(function) from None
     except Error as problem:
-        if problem.code in _OF_PYTHON and problem.locs and not has_source(problem.locs[0].code):
+        told = problem.locs and "isinstance" in problem.message
+        if problem.code in _OF_PYTHON and problem.locs and not told and not has_source(
+                problem.locs[0].code):
             problem.hint = _NO_SOURCE
         raise
 
@@ -64,8 +66,8 @@ def as_written(function: Any) -> Any:
     """A function, a method, or an object that can be called, as its rewritten copy, if there is
     one."""
     if not isinstance(function, WeakMethod):
-        return operators.called(function)
-    copy = operators.called(function.function)
+        return operators.entered(function)
+    copy = operators.entered(function.function)
     if copy is function.function:
         return function
     return update_wrapper(partial(copy, function.instance()), function)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from running import python
 from support import small_stacks
 from support.frames import Frame, deepest, frames_of
 
@@ -241,6 +242,5 @@ print("done")
 
 @pytest.mark.parametrize("count", [40_000, 200_000])
 def test_long_lists_in_a_small_thread(count: int) -> None:
-    done = subprocess.run([sys.executable, "-c", LISTS, str(count)], capture_output=True,
-                          text=True, timeout=900, check=False)
+    done = python(LISTS, str(count), timeout=900)
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr[-2000:]

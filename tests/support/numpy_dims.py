@@ -40,7 +40,6 @@ REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType({
     "np.histogramdd": ("W201", f"{_COUNT}: of the columns"),
     "np.lexsort": ("W201", f"{_COUNT}: of an array of keys"),
     "np.linalg.tensorsolve": ("W103", "the sizes are those of a constant"),
-    "np.poly": ("W201", _COUNT),
     "np.polydiv": ("W102", _COUNT),
     "np.roots": ("W201", _COUNT),
     "np.reshape": ("W103", "a shape without symbols leaves the size one value"),
@@ -66,6 +65,7 @@ EXCEPT: Mapping[str, tuple[tuple[int, ...], str]] = MappingProxyType({
     "np.nanpercentile": ((0,), "of nothing NumPy's result has no dims for several quantiles"),
     "np.nanquantile": ((0,), "of nothing NumPy's result has no dims for several quantiles, and is "
                              "NaN for integers, too"),
+    "np.poly": ((0,), "of no zeros it is a number, of no rows an error"),
     "np.trapezoid": ((2,), "one step is not repeated: named dims that meet are equal"),
 })
 # Where it is chance, or overflow, whether they differ.

@@ -35,6 +35,7 @@ from ..regions.comparisons import as_bool
 from ..regions.state import context_of, is_traced, truth
 from .maths import REAL
 from .ordering import extreme, of_filtered, ordered
+from .protocols import binary, iterated
 from .texts import meaning
 
 
@@ -152,8 +153,8 @@ def _sum(items: Any, start: Any = 0) -> Any:
         found = np.sum(items, axis=0)
         return start + (Tracer(found.ctx, found.value, weak=True) if items.weak else found)
     total = start
-    for item in items:
-        total = total + item
+    for item in iterated(items):
+        total = binary("+", total, item)
     return total
 
 
@@ -263,6 +264,7 @@ _COLLECTIONS = (ValuesView, Set, deque)
 def _list(*items: Any) -> Any:
     if items and isinstance(items[0], Range):
         return filtered(items[0], None, same, True)
+    items = tuple(map(iterated, items))
     if items and isinstance(items[0], FilteredList):
         return items[0].given if isinstance(items[0], GrowingList) else items[0]
     if items and isinstance(items[0], Selection) and items[0].known is None:
@@ -292,6 +294,8 @@ def _filter(function: Any, items: Any) -> Any:
 
 def _next(items: Any, *default: Any) -> Any:
     """The first item that a condition chooses."""
+    if isinstance(items, Filtered) and items.begins():
+        return next(items, *default)
     items = items.listed(partly=True) if isinstance(items, Filtered) else items
     if not isinstance(items, (list, FilteredList)):
         return next(items, *default)

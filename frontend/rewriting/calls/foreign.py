@@ -32,7 +32,8 @@ def is_foreign(function: Any) -> bool:
     """Whether a function, a method or a class has no code of Python's, and is no builtin, of which
     some look at the frame that calls them."""
     inner = function.__func__ if isinstance(function, MethodType) else function
-    if isinstance(inner, FunctionType) or getattr(inner, "__module__", None) in (None, "builtins"):
+    if isinstance(inner, FunctionType) or getattr(inner, "__module__", None) in (
+            None, "builtins", "sys"):
         return False
     if isinstance(inner, type):
         return not any(isinstance(getattr(inner, name, None), FunctionType)

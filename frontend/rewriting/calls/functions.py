@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...tracing.arrays.recorded import Vectorized
+from ...tracing.classes import class_of
 from ...tracing.source import is_internal_name
 from ..regions.unseen import is_set
 from ..source.definition import rewrite
@@ -28,13 +29,13 @@ def converted(function: Any, runtime: ModuleType) -> Any:
             return _holding(function, runtime)
         own = not is_internal_name(module) or module.startswith("numpy.polynomial.")
         if not own or module.partition(".")[0] in _LIBRARIES:
-            return function
+            return _holding(function, runtime)  # @contextmanager
         if "_weft" in function.__code__.co_freevars:
             return function
         made = rewrite(function, runtime)
         return function if made is None else made
     if isinstance(function, MethodType):
-        inner = converted(function.__func__, runtime)
+        inner = called_as(function.__func__, runtime)
         return function if inner is function.__func__ else MethodType(inner, function.__self__)
     if isinstance(function, np.vectorize):
         plain: Any = function.pyfunc
@@ -42,7 +43,7 @@ def converted(function: Any, runtime: ModuleType) -> Any:
         return function if type(function) is Vectorized else Vectorized(
             inner, function.otypes, excluded=function.excluded, signature=function.signature)
     if type(function) is functools.partial:
-        inner = called_as(function.func, runtime)
+        inner = runtime.called(function.func)
         return function if inner is function.func else functools.partial(
             inner, *function.args, **function.keywords)
     if _is_made_of_functions(function):
@@ -52,10 +53,16 @@ def converted(function: Any, runtime: ModuleType) -> Any:
 
 def called_as(function: Any, runtime: ModuleType) -> Any:
     """``converted`` of what is to be called, which may be an object of a user's class."""
+    if isinstance(function, FunctionType) and hasattr(function, "registry") and (
+            dispatch := getattr(function, "dispatch", None)) is not None:  # @singledispatch
+        return lambda *args, **options: called_as(dispatch(class_of(args[0])), runtime)(
+            *args, **options)
     if is_function(function):
         return converted(function, runtime)
     if isinstance(function, type):
         return _class(function, runtime)
+    if isinstance(origin := getattr(function, "__origin__", None), type):  # Vector[int]
+        return called_as(origin, runtime)
     method = getattr_static(type(function), "__call__", None)
     if not isinstance(method, FunctionType):
         return function
@@ -65,18 +72,33 @@ def called_as(function: Any, runtime: ModuleType) -> Any:
 
 
 def _class(kind: type, runtime: ModuleType) -> Any:
-    """A class of the user's, whose ``__init__`` is entered as its other methods are."""
-    plain = getattr_static(kind, "__init__", None)
-    if not isinstance(plain, FunctionType) or type(kind).__call__ is not type.__call__:
+    """A class of the user's, whose ``__new__`` and ``__init__`` are entered as its other methods
+    are, and so is the ``__post_init__`` of a dataclass."""
+    if type(kind).__call__ is not type.__call__:
         return kind
-    copy = converted(plain, runtime)
-    if copy is plain:
+    first, *others = (getattr_static(kind, name, None)
+                      for name in ("__new__", "__init__", "__post_init__"))
+    if isinstance(first, staticmethod):
+        first = first.__func__
+    copies = [converted(each, runtime) if isinstance(each, FunctionType) else each
+              for each in (first, *others)]
+    if all(copy is each for copy, each in zip(copies, (first, *others), strict=True)):
         return kind
+    new, init, later = copies
 
     def make(*args: Any, **options: Any) -> Any:
-        made: Any = kind.__new__(kind, *args, **options)
-        if isinstance(made, kind):
-            copy(made, *args, **options)
+        made: Any = (new if isinstance(new, FunctionType) else kind.__new__)(kind, *args, **options)
+        if not isinstance(made, kind):
+            return made
+        own = getattr(made, "__dict__", None)
+        called = later is not others[1] and own is not None  # by an __init__ without source
+        if called:
+            own["__post_init__"] = MethodType(later, made)
+        try:
+            init(made, *args, **options)
+        finally:
+            if called:
+                own.pop("__post_init__", None)
         return made
 
     return make

@@ -1,8 +1,11 @@
 """Methods of the user's classes that Python calls by itself, as their rewritten copies.
 
-    model.scale      type(model).scale.fget(model), of a property
+    model.scale      type(model).scale.fget(model), of a property; its __get__, of a descriptor
     a + b, a += b    type(a).__add__(a, b), or else type(b).__radd__(b, a); type(a).__iadd__ first
     -a, a < b, a[i]  type(a).__neg__(a), type(a).__lt__(a, b), type(a).__getitem__(a, i)
+    len(a), bool(a)  type(a).__len__(a), type(a).__bool__(a)
+    for x in a       type(a).__iter__(a), and __next__ of what that gives
+    with a:          type(a).__enter__(a), type(a).__exit__(a, ...)
 
 What is of no such class is left to Python.
 """
@@ -10,8 +13,8 @@ What is of no such class is left to Python.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property, partial
 from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
@@ -19,6 +22,7 @@ import numpy as np
 
 from ...tracing.arrays.buffer import Buffer, TracedBuffer
 from ...tracing.context.recorder import ACTIVE
+from ...tracing.values.shown import hides, missing
 from ...tracing.values.tracer import Tracer
 
 _PLAIN = frozenset({Tracer, Buffer, TracedBuffer, np.ndarray, int, float, complex, bool, str, list,
@@ -38,6 +42,9 @@ _ORDERS: Mapping[str, tuple[str, str]] = MappingProxyType({
     ">=": ("__ge__", "__le__"), "==": ("__eq__", "__eq__"), "!=": ("__ne__", "__ne__")})
 
 
+_COMPARING = frozenset(name for pair in _ORDERS.values() for name in pair)
+
+
 def _of_class(kind: type, name: str) -> Any:
     """What a class has by a name, as it stands there; None for nothing."""
     return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
@@ -53,13 +60,15 @@ def _copy_of(function: Any) -> Callable[..., Any] | None:
 
 
 def method(x: Any, name: str) -> Callable[..., Any] | None:
-    """The rewritten copy of a method of an object's class; None for what Python itself calls."""
+    """The rewritten copy of a method of an object's class, bound; None for what Python itself
+    calls."""
     kind = type(x)
-    return None if kind in _PLAIN else _copy_of(_of_class(kind, name))
+    copy = None if kind in _PLAIN else _copy_of(_of_class(kind, name))
+    return None if copy is None else partial(copy, x)
 
 
 def attribute(x: Any, name: str) -> Any:
-    """``x.name``, which may be a property of the user's."""
+    """``x.name``, which may be a property of the user's, or another descriptor."""
     kind = type(x)
     found = None if kind in _PLAIN else _of_class(kind, name)
     if type(found) is property and (copy := _copy_of(found.fget)) is not None:
@@ -69,14 +78,98 @@ def attribute(x: Any, name: str) -> Any:
         if (ctx := ACTIVE.get()) is not None and ctx.parent is not None:
             return value  # of one way, or one iteration
         vars(x)[name] = value
+    if found is not None and (copy := method(found, "__get__")) is not None and (
+            name not in getattr(x, "__dict__", ()) or hasattr(type(found), "__set__")):
+        return copy(x, kind)
+    if found is None and (copy := method(x, "__getattr__")) is not None and (
+            name not in getattr(x, "__dict__", ())):
+        return copy(name)
     return getattr(x, name)
+
+
+def get_attribute(x: Any, name: str, *default: Any) -> Any:
+    """``getattr``."""
+    try:
+        if isinstance(x, Tracer) and hides(x, name):
+            raise missing(x, name)
+        return attribute(x, name)
+    except AttributeError:
+        if not default:
+            raise
+        return default[0]
+
+
+def set_attribute(value: Any, x: Any, name: str) -> None:
+    """``x.name = value``, which may be a property of the user's, or another descriptor."""
+    kind = type(x)
+    found = None if kind in _PLAIN else _of_class(kind, name)
+    if type(found) is property:
+        copy = _copy_of(found.fset)
+    else:
+        copy = None if found is None else method(found, "__set__")
+    if copy is None:
+        setattr(x, name, value)
+    else:
+        copy(x, value)
+
+
+def asked(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """A builtin that asks its first argument by a special method."""
+    def call(*args: Any, **options: Any) -> Any:
+        copy = method(args[0], name) if args else None
+        return function(*args, **options) if copy is None else copy(*args[1:], **options)
+
+    return call
+
+
+def iterated(x: Any) -> Any:
+    """What a loop goes over, in the place of an object of the user's."""
+    copy = method(x, "__iter__")
+    items = x if copy is None else copy()
+    step = method(items, "__next__")
+    return items if step is None else _items(step)
+
+
+def _items(step: Callable[[], Any]) -> Iterator[Any]:
+    while True:
+        try:
+            item = step()
+        except StopIteration:
+            return
+        yield item
+
+
+def over(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A builtin that takes items of its arguments."""
+    return lambda *args, **options: function(*map(iterated, args), **options)
+
+
+class _Entered:
+    """An object of the user's that a ``with`` enters."""
+
+    def __init__(self, x: Any) -> None:
+        self._x = x
+
+    def __enter__(self) -> Any:
+        copy = method(self._x, "__enter__")
+        return self._x.__enter__() if copy is None else copy()
+
+    def __exit__(self, *problem: Any) -> Any:
+        copy = method(self._x, "__exit__")
+        return self._x.__exit__(*problem) if copy is None else copy(*problem)
+
+
+def entered(x: Any) -> Any:
+    """What a ``with`` enters, in the place of such an object."""
+    own = method(x, "__enter__") or method(x, "__exit__")
+    return x if own is None else _Entered(x)
 
 
 def single(sign: str, x: Any) -> Any:
     """``-x`` and its kin."""
     name, plain = _SINGLE[sign]
     copy = method(x, name)
-    return plain(x) if copy is None else copy(x)
+    return plain(x) if copy is None else copy()
 
 
 def binary(sign: str, a: Any, b: Any) -> Any:
@@ -92,7 +185,7 @@ def in_place(sign: str, a: Any, b: Any) -> Any:
         return _IN_PLACE[sign](a, b)
     own = f"__i{_NAMES[sign]}__"
     copy = method(a, own)
-    if copy is not None and (found := copy(a, b)) is not NotImplemented:
+    if copy is not None and (found := copy(b)) is not NotImplemented:
         return found
     if copy is None and _of_class(type(a), own) is not None:
         return _IN_PLACE[sign](a, b)
@@ -110,7 +203,7 @@ def ordered(sign: str, a: Any, b: Any, plain: Callable[[str, Any, Any], Any]) ->
 def item(x: Any, index: Any, plain: Callable[[Any, Any], Any]) -> Any:
     """``x[index]``."""
     copy = method(x, "__getitem__")
-    return plain(x, index) if copy is None else copy(x, index)
+    return plain(x, index) if copy is None else copy(index)
 
 
 class Written:
@@ -123,7 +216,7 @@ class Written:
         return item(self._x, index, operator.getitem)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._copy(self._x, index, value)
+        self._copy(index, value)
 
     def __delitem__(self, index: Any) -> None:
         del self._x[index]
@@ -141,16 +234,32 @@ def _either(first: str, second: str, a: Any, b: Any, plain: Callable[[Any, Any],
     asked = [(method(a, first), a, b), (method(b, second), b, a)]
     if all(copy is None for copy, _, _ in asked):
         return plain(a, b)
-    if type(b) is not type(a) and issubclass(type(b), type(a)):
+    over = _of_class(type(b), second)
+    if type(b) is not type(a) and issubclass(type(b), type(a)) and (
+            second == first or first in _COMPARING or over is not _of_class(type(a), second)):
         asked.reverse()
     elif type(a) is type(b) and second.startswith("__r") and first != second:
         asked.pop()  # Python does not ask the class again
     for copy, own, other in asked:
         if copy is not None:
-            found = copy(own, other)
+            found = copy(other)
         else:
             theirs = _of_class(type(own), first if own is a else second)
             found = NotImplemented if theirs is None else theirs(own, other)
         if found is not NotImplemented:
             return found
     return plain(a, b)
+
+
+# What builtins and functions of ``operator`` ask of an object of the user's.
+ASKED: Mapping[Any, str] = MappingProxyType({
+    len: "__len__", abs: "__abs__", round: "__round__", divmod: "__divmod__", bool: "__bool__",
+    int: "__int__", float: "__float__", complex: "__complex__", reversed: "__reversed__",
+    next: "__next__", hash: "__hash__"})
+LISTING = frozenset({list, tuple, set, frozenset, sorted, min, max, sum, any, all, zip, enumerate,
+                     map, filter, iter})
+OPERATORS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
+    **{getattr(operator, f"__{name}__"): partial(binary, sign) for sign, name in _NAMES.items()},
+    **{getattr(operator, f"__i{name}__"): partial(in_place, sign) for sign, name in _NAMES.items()},
+    **{plain: partial(single, sign) for sign, (_, plain) in _SINGLE.items()},
+    getattr: get_attribute, setattr: lambda x, name, value: set_attribute(value, x, name)})

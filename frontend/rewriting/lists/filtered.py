@@ -9,6 +9,7 @@ computes (``sure``) is computed for all.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sized
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from ...tracing.operand import as_dim, to_tracer
 from ...tracing.source import user_loc
 from ...tracing.values.tracer import SymbolicDim, Tracer
 from ...transforms import loops as loop_nodes
+from ..calls.protocols import iterated
 from ..loops.iterables import Zipped, item_at, length_of, most_of, rows_of
 from ..loops.ranges import Range
 from ..regions.adopting import Adopted
@@ -46,7 +48,7 @@ class Filtered:
 
     def __init__(self, items: Any, test: Test | None, element: Callable[[Any], Any],
                  sure: bool) -> None:
-        self.items, self.test, self.element, self.sure = items, test, element, sure
+        self.items, self.test, self.element, self.sure = iterated(items), test, element, sure
         self._rest: Iterator[Any] | None = None
 
     def __iter__(self) -> Filtered:
@@ -54,9 +56,30 @@ class Filtered:
 
     def __next__(self) -> Any:
         if self._rest is None:
-            self._rest = map(self.element, self.items) if self.test is None else (
-                self.element(item) for item in self.items if self.test(item))
+            self._rest = self._plain(iter(self.items))
         return next(self._rest)
+
+    def _plain(self, items: Iterator[Any]) -> Iterator[Any]:
+        return (self.element(item) for item in items if self.test is None or self.test(item))
+
+    def begins(self) -> bool:
+        """Whether the items come one by one, as the first condition is known."""
+        if self._rest is not None:
+            return True
+        if _is_uncertain(self.items):
+            return False
+        items = iter(self.items)
+        try:
+            first = next(items)
+        except StopIteration:
+            self._rest = items
+            return True
+        flag = True if self.test is None else truth(self.test(first))
+        if is_traced(flag):
+            self.items = chain((first,), items) if items is self.items else self.items
+            return False
+        self._rest = chain((self.element(first),) if flag else (), self._plain(items))
+        return True
 
     @property
     def is_fresh(self) -> bool:
@@ -87,8 +110,9 @@ def _unknown_rest() -> Any:
 def filtered(items: Any, test: Test | None, element: Callable[[Any], Any], sure: bool) -> Any:
     """``[element(item) for item in items if test(item)]``. Raises TracerError (W201) for items that
     are no numbers or arrays of one shape, if a traced condition chooses them."""
+    items = iterated(items)
     if test is None and not _is_uncertain(items):
-        return [*map(element, items)]
+        return [element(item) for item in items]
     if isinstance(items, GrowingList) and items.known is None:
         return _by_rounds(items, items.room, test or _always, element, items.count)
     rows = rows_of(items)

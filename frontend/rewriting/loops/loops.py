@@ -23,6 +23,7 @@ from ...tracing.source import user_loc
 from ...tracing.values.numbers import numbers_behind
 from ...tracing.values.tracer import SymbolicDim, Tracer
 from ...transforms import regions
+from ..calls.protocols import iterated
 from ..lists.filtered import Filtered, same
 from ..regions.adopting import Adopted
 from ..regions.branches import if_
@@ -65,6 +66,7 @@ def for_(
     ``roots`` is what a body calls that only computes."""
     if isinstance(items, Fresh):
         items = items.ahead(get())
+    items = iterated(items)
     if isinstance(items, Filtered) and items.is_fresh:
         items.use_up(partly=asks)
         plain = items.test is None and items.element is same

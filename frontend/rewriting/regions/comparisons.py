@@ -28,6 +28,7 @@ from ...tracing.late import LateText
 from ...tracing.operand import fits_int64, is_weak, to_tracer
 from ...tracing.source import user_loc
 from ...tracing.values.tracer import Tracer
+from ..calls.protocols import method
 from ..loops.ranges import Range
 from .state import context_of, is_traced, truth
 
@@ -170,6 +171,8 @@ def _in_order(name: str, left: Sequence[Any], right: Sequence[Any], at: int) -> 
 
 def contains(item: Any, items: Any) -> Any:
     """``item in items``."""
+    if (own := method(items, "__contains__")) is not None:
+        return truth(own(item))
     if isinstance(item, LateText) and isinstance(items, str):
         raise item.refused("whether another one contains it")
     if isinstance(items, Range):

@@ -24,6 +24,7 @@ from ...tracing.failing import told_by
 from ...tracing.late import holds
 from ...tracing.source import user_loc
 from ...tracing.trace import EndError
+from ..calls.protocols import entered
 from .state import Part
 
 
@@ -74,7 +75,7 @@ def caught() -> Iterator[None]:
 
 def manager(x: Any) -> Any:
     """What a ``with`` enters: the body of one that may let exceptions end is one of a ``try``."""
-    return _Catching(x) if ACTIVE.get() is not None and _may_catch(x) else x
+    return _Catching(entered(x)) if ACTIVE.get() is not None and _may_catch(x) else entered(x)
 
 
 def _may_catch(x: Any) -> bool:

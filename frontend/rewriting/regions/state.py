@@ -31,6 +31,7 @@ from ...tracing.source import user_loc
 from ...tracing.values.numbers import numbers_behind
 from ...tracing.values.rewrites import rewrite_of
 from ...tracing.values.tracer import Tracer
+from ..calls.protocols import method
 from ..loops.ranges import Range
 
 _NONE: Mapping[int, Tracer] = MappingProxyType({})
@@ -326,7 +327,9 @@ def truth(x: Any) -> Any:
         there, value = x.maybe.present, x.maybe.value
         return there if isinstance(value, tuple) else np.logical_and(there, truth(value))
     if not is_traced(x):
-        return bool(x)
+        own = method(x, "__bool__")
+        size = method(x, "__len__") if own is None else None
+        return bool(x) if own is None and size is None else truth(own() if own else size())
     if isinstance(x, TracedBuffer):
         x = x.traced()
     if isinstance(x, Variable):

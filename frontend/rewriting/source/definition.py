@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import sys
 from collections.abc import Iterator
 from types import CellType, CodeType, FunctionType
 from typing import Any
@@ -35,6 +36,8 @@ def rewrite(function: FunctionType, runtime: Any) -> FunctionType | None:
     made.__kwdefaults__ = function.__kwdefaults__
     made.__dict__.update(function.__dict__)
     made.__dict__[WRITTEN] = function
+    if sys.version_info < (3, 14):  # from then on they are made when asked for
+        made.__annotations__ = function.__annotations__
     made.__module__, made.__qualname__ = function.__module__, function.__qualname__
     return made
 
@@ -43,7 +46,7 @@ def rewrite(function: FunctionType, runtime: Any) -> FunctionType | None:
 def _code(code: CodeType, file: str) -> CodeType | None:
     """The code of the rewritten copy. Code is equal to that of the same text in another file."""
     node = definition_of(code)
-    if node is None:
+    if node is None or any(map(_sees_names, ast.walk(node))):
         return None
     if isinstance(node, ast.Lambda):
         value = ast.copy_location(ast.Return(node.body), node.body)
@@ -72,6 +75,14 @@ def _code(code: CodeType, file: str) -> CodeType | None:
     return _named(found, code)
 
 
+def _sees_names(node: ast.AST) -> bool:
+    """Whether it is a call that sees the names of its function, of which a copy has parts of its
+    own."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and (
+        node.func.id in ("locals", "eval", "exec")
+        or (node.func.id in ("vars", "dir") and not node.args))
+
+
 def _class_of(qualname: str) -> str:
     """The innermost class in whose body a function is written; empty if there is none."""
     *outer, _ = qualname.split(".")
@@ -92,6 +103,8 @@ class _Private(ast.NodeTransformer):
         return node
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
+        if isinstance(node, ast.keyword):  # the name of another one's argument
+            return super().generic_visit(node)
         for field in ("id", "attr", "arg", "name", "asname"):
             name = getattr(node, field, None)
             if isinstance(name, str):

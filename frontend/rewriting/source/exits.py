@@ -29,8 +29,6 @@ def leaves(statements: Sequence[ast.stmt]) -> bool:
             return True
         if isinstance(statement, ast.If) and leaves(statement.body) and leaves(statement.orelse):
             return True
-        if isinstance(statement, ast.With) and leaves(statement.body):
-            return True
         if isinstance(statement, ast.While) and isinstance(statement.test, ast.Constant) and (
                 statement.test.value) and not _ends_by_break(statement):
             return True  # it ends by a return, if it ends
@@ -168,6 +166,8 @@ class Exits:
         """A statement whose own parts have no exits any more."""
         if isinstance(statement, _LOOPS):
             return self._loop(statement)
+        if isinstance(statement, (ast.Try, ast.TryStar)):
+            self._guard(statement)
         for name in ("body", "orelse", "finalbody"):
             part = getattr(statement, name, None)
             if isinstance(part, list) and not isinstance(
@@ -177,6 +177,22 @@ class Exits:
         for handler in getattr(statement, "handlers", ()):
             handler.body = self.lowered(handler.body)
         return [statement]
+
+    def _guard(self, statement: ast.Try | ast.TryStar) -> None:
+        """Who leaves the body of a ``try`` does not come to its ``else``; who leaves its
+        ``finally`` takes no exception along."""
+        flags = [flag for each in statement.body for flag in self._flags(each)]
+        if statement.orelse and flags:
+            test = _none_of(list(dict.fromkeys(flags)))
+            statement.orelse = [ast.copy_location(
+                ast.If(test, statement.orelse, []), statement.orelse[0])]
+        if leaves(statement.finalbody) and any(map(self._may_leave, statement.finalbody)):
+            whole: ast.stmt = ast.copy_location(type(statement)(
+                statement.body, statement.handlers, statement.orelse, []), statement)
+            lost = ast.ExceptHandler(ast.Name("Exception", ast.Load()), None, [ast.Pass()])
+            body = [whole] if statement.handlers else statement.body
+            statement.body, statement.orelse = body, []
+            statement.handlers = [ast.copy_location(lost, statement)]
 
     def _loop(self, statement: ast.For | ast.While) -> list[ast.stmt]:
         self.count += 1

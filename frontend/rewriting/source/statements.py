@@ -29,6 +29,7 @@ from .own_lists import OwnLists, own_lists, to_grow
 from .queues import as_lists
 
 _WITH_BODIES = (ast.If, ast.While, ast.For, ast.Try, ast.TryStar)
+_EXITS = (ast.Return, ast.Break, ast.Continue)
 _ITERATORS = ("zip", "enumerate", "reversed", "iter")  # what makes those that nobody else has
 
 
@@ -67,6 +68,7 @@ class _Scope(Expressions, ast.NodeTransformer):
         self.inner = [name for each in here(function.body) if isinstance(each, ast.FunctionDef)
                       for sub in ast.walk(each) if isinstance(sub, ast.Nonlocal)
                       for name in sub.names]
+        self.generates = _generates(function)
         self.own = {*bound(function.body), *self.parameters, *self.outer}
 
     def prologue(self) -> list[ast.stmt]:
@@ -103,11 +105,15 @@ class _Scope(Expressions, ast.NodeTransformer):
         return node
 
     def visit(self, node: ast.AST) -> Any:
-        """Statements with a ``yield`` inside stay statements of the generator itself."""
-        if isinstance(node, _WITH_BODIES) and _generates(node):
+        """Statements with a ``yield`` inside stay statements of the generator itself, and so do
+        those that it leaves by."""
+        if isinstance(node, _WITH_BODIES) and (_generates(node) or (
+                self.generates and any(isinstance(each, _EXITS) for each in here([node])))):
             self.generic_visit(node)
             if isinstance(node, (ast.If, ast.While)):
                 node.test = ours("known", [node.test], node.test)
+            elif isinstance(node, ast.For):
+                node.iter = ours("iterated", [node.iter], node.iter)
             return node
         return super().visit(node)
 
@@ -153,6 +159,17 @@ class _Scope(Expressions, ast.NodeTransformer):
             [ast.copy_location(ast.Name(root, ast.Load()), node) for root in roots],
             ast.Load())), node)
 
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
+        self.generic_visit(node)
+        if len(node.targets) == 1 and isinstance(target := node.targets[0], ast.Attribute):
+            name = ast.Constant(target.attr)
+            made = ours("set_attribute", [node.value, target.value, name], node)
+            return ast.copy_location(ast.Expr(made), node)
+        if any(isinstance(each, (ast.Tuple, ast.List)) for each in node.targets) and not (
+                isinstance(node.value, (ast.Tuple, ast.List))):
+            node.value = ours("iterated", [node.value], node.value)
+        return node
+
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
         """A name of a function that has parts of its own cannot be annotated in them."""
         if node.value is None:
@@ -168,6 +185,10 @@ class _Scope(Expressions, ast.NodeTransformer):
             return node
         made = ours("in_place", [ast.Constant(SIGNS[type(node.op)]),
                                   path_node(path, ast.Load()), node.value], node)
+        if isinstance(target, ast.Attribute):
+            owner = path_node(path.rpartition(".")[0], ast.Load())
+            stored = ours("set_attribute", [made, owner, ast.Constant(target.attr)], node)
+            return ast.copy_location(ast.Expr(stored), node)
         return ast.copy_location(ast.Assign([target], made), node)
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:

@@ -130,7 +130,8 @@ class TraceContext(Effects):
         """What to do about a function of NumPy that cannot know traced values: in a graph, whose
         lines are not rewritten, to call that of ``weft.numpy``."""
         return hint if not self.endless else (
-            "make arrays in a graph by weft.numpy: weft.numpy.zeros(n), weft.numpy.array([x, y])")
+            "make arrays in a graph by weft.numpy (weft.numpy.zeros(n)), or put these lines into a "
+            "function under @weft.compile and call it here")
 
     def end(self) -> None:
         """After the user's code, check what was to be."""

@@ -52,6 +52,13 @@ def _is_ours(frame: FrameType) -> bool:
     return module.partition(".")[0] in _KNOWING
 
 
+def hides(x: Any, name: str) -> bool:
+    """Whether a program that asks a traced value for an attribute is told that there is none."""
+    member = next((vars(kind)[name] for kind in type(x).__mro__ if name in vars(kind)), None)
+    special = isinstance(member, Converting) or (isinstance(member, Member) and not x.type.shape)
+    return special and not hasattr(shown_class(x), name)
+
+
 class Member:
     """A method of arrays that numbers do not have."""
 

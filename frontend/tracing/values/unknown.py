@@ -84,10 +84,13 @@ class Unknown(TracedArray):
         ctx = self._ctx
         while ctx.parent is not None:
             ctx = ctx.parent
-        if ctx.rewritten is None and ctx.classed is None:
+        if ctx.classed is not None:
+            return
+        locs = user_loc()
+        if locs and not locs[0].source:  # code without source is not rewritten
             ctx.classed = error(
                 "W201", f"{self.name} is traced: isinstance is handed on as a value, which asks "
-                        "for its class", locs=user_loc(), types=[self.type],
+                        "for its class", locs=locs, types=[self.type],
                 hint="write isinstance(x, kind) as a call, or in a lambda")
 
     def __int__(self) -> int:
