@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections import defaultdict
 from collections.abc import Callable
 from types import BuiltinFunctionType
 from typing import Any
@@ -85,7 +86,7 @@ def _calls_back(function: Any) -> bool:
     root = str(getattr(function, "__module__", None) or "").partition(".")[0]
     if root in ("_functools", "itertools"):
         return function is not functools.partial
-    return root in _CALLING or function in (map, filter, sorted, min, max)
+    return root in _CALLING or function in (map, filter, sorted, min, max, defaultdict)
 
 
 def _calling(function: Callable[..., Any]) -> Callable[..., Any]:

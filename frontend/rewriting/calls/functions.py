@@ -95,10 +95,12 @@ def _class(kind: type, runtime: ModuleType) -> Any:
         if called:
             own["__post_init__"] = MethodType(later, made)
         try:
-            init(made, *args, **options)
+            result = init(made, *args, **options)
         finally:
             if called:
                 own.pop("__post_init__", None)
+        if result is not None:
+            raise TypeError(f"__init__() should return None, not '{type(result).__name__}'")
         return made
 
     return make

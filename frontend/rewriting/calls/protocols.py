@@ -15,6 +15,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
+from itertools import count
 from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
@@ -42,6 +43,7 @@ _ORDERS: Mapping[str, tuple[str, str]] = MappingProxyType({
     ">=": ("__ge__", "__le__"), "==": ("__eq__", "__eq__"), "!=": ("__ne__", "__ne__")})
 
 
+_JOINED = (list, tuple, str, bytes, bytearray)
 _COMPARING = frozenset(name for pair in _ORDERS.values() for name in pair)
 
 
@@ -70,9 +72,16 @@ def method(x: Any, name: str) -> Callable[..., Any] | None:
 def attribute(x: Any, name: str) -> Any:
     """``x.name``, which may be a property of the user's, or another descriptor."""
     kind = type(x)
-    found = None if kind in _PLAIN else _of_class(kind, name)
+    if kind in _PLAIN or kind.__getattribute__ is not object.__getattribute__:
+        return getattr(x, name)
+    found = _of_class(kind, name)
     if type(found) is property and (copy := _copy_of(found.fget)) is not None:
-        return copy(x)
+        try:
+            return copy(x)
+        except AttributeError:
+            if (other := _of_class(kind, "__getattr__")) is None:
+                raise
+        return (_copy_of(other) or other)(x, name)
     if type(found) is cached_property and name not in vars(x):
         value = (_copy_of(found.func) or found.func)(x)
         if (ctx := ACTIVE.get()) is not None and ctx.parent is not None:
@@ -125,6 +134,9 @@ def asked(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 def iterated(x: Any) -> Any:
     """What a loop goes over, in the place of an object of the user's."""
     copy = method(x, "__iter__")
+    if copy is None and (get := method(x, "__getitem__")) is not None and (
+            _of_class(type(x), "__iter__") is None):
+        return _numbered(get)
     items = x if copy is None else copy()
     step = method(items, "__next__")
     return items if step is None else _items(step)
@@ -142,6 +154,15 @@ def _items(step: Callable[[], Any]) -> Iterator[Any]:
 def over(function: Callable[..., Any]) -> Callable[..., Any]:
     """A builtin that takes items of its arguments."""
     return lambda *args, **options: function(*map(iterated, args), **options)
+
+
+def _numbered(get: Callable[[int], Any]) -> Iterator[Any]:
+    for at in count():
+        try:
+            item = get(at)
+        except IndexError:
+            return
+        yield item
 
 
 class _Entered:
@@ -243,6 +264,8 @@ def _either(first: str, second: str, a: Any, b: Any, plain: Callable[[Any, Any],
     for copy, own, other in asked:
         if copy is not None:
             found = copy(other)
+        elif isinstance(own, _JOINED):  # Python joins only what nobody has added
+            continue
         else:
             theirs = _of_class(type(own), first if own is a else second)
             found = NotImplemented if theirs is None else theirs(own, other)

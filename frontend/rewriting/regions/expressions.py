@@ -20,10 +20,10 @@ def both(*parts: Part) -> Any:
     """``a and b and ...``."""
     found = parts[0]()
     for part in parts[1:]:
-        if is_traced(found):
-            left = found
-            found = choose(truth(left), part, lambda left=left: left)  # type: ignore[misc]
-        elif not found:
+        left, flag = found, truth(found)
+        if is_traced(flag):
+            found = choose(flag, part, lambda left=left: left)  # type: ignore[misc]
+        elif not flag:
             return found
         else:
             found = part()
@@ -34,10 +34,10 @@ def either(*parts: Part) -> Any:
     """``a or b or ...``."""
     found = parts[0]()
     for part in parts[1:]:
-        if is_traced(found):
-            left = found
-            found = choose(truth(left), lambda left=left: left, part)  # type: ignore[misc]
-        elif found:
+        left, flag = found, truth(found)
+        if is_traced(flag):
+            found = choose(flag, lambda left=left: left, part)  # type: ignore[misc]
+        elif flag:
             return found
         else:
             found = part()
