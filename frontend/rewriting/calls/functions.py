@@ -90,8 +90,8 @@ def _class(kind: type, runtime: ModuleType) -> Any:
         made: Any = (new if isinstance(new, FunctionType) else kind.__new__)(kind, *args, **options)
         if not isinstance(made, kind):
             return made
-        own = getattr(made, "__dict__", None)
-        called = later is not others[1] and own is not None  # by an __init__ without source
+        own: dict[str, Any] = getattr(made, "__dict__", {})  # of none, without
+        called = later is not others[1]  # by an __init__ without source
         if called:
             own["__post_init__"] = MethodType(later, made)
         try:

@@ -71,7 +71,7 @@ def method(x: Any, name: str) -> Callable[..., Any] | None:
 
 def attribute(x: Any, name: str) -> Any:
     """``x.name``, which may be a property of the user's, or another descriptor."""
-    kind = type(x)
+    kind: Any = type(x)
     if kind in _PLAIN or kind.__getattribute__ is not object.__getattribute__:
         return getattr(x, name)
     found = _of_class(kind, name)

@@ -68,6 +68,8 @@ class Filtered:
             return True
         if _is_uncertain(self.items):
             return False
+        if isinstance(self.items, Zipped):  # rows of arrays, which conditions are about
+            return self.test is None
         items = iter(self.items)
         try:
             first = next(items)

@@ -327,9 +327,8 @@ def truth(x: Any) -> Any:
         there, value = x.maybe.present, x.maybe.value
         return there if isinstance(value, tuple) else np.logical_and(there, truth(value))
     if not is_traced(x):
-        own = method(x, "__bool__")
-        size = method(x, "__len__") if own is None else None
-        return bool(x) if own is None and size is None else truth(own() if own else size())
+        own = method(x, "__bool__") or method(x, "__len__")
+        return bool(x) if own is None else truth(own())
     if isinstance(x, TracedBuffer):
         x = x.traced()
     if isinstance(x, Variable):

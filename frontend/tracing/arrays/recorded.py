@@ -151,11 +151,11 @@ _NOTHING = ModuleType("nothing")
 class Vectorized(np.vectorize):
     """``np.vectorize`` whose calls are recorded where an argument is traced."""
 
-    __call__ = _special(np.vectorize.__call__, "vectorize.__call__")
+    __call__ = _special(vars(np.vectorize)["__call__"], "vectorize.__call__")
 
 
 JOINING: Any = type(np.r_).__mro__[1]  # the class of np.r_ and np.c_
-join = _special(JOINING.__getitem__, "r_.__getitem__")
+join = _special(vars(JOINING)["__getitem__"], "r_.__getitem__")
 
 
 def original(function: Callable[..., Any]) -> Callable[..., Any]:
