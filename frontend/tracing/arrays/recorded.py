@@ -139,9 +139,10 @@ def recorded(function: Any) -> Callable[..., Any] | None:
     that is not imported stays so: nobody can hold its functions."""
     if (made := _RECORDED.get(id(function))) is not None:
         return made
-    name = getattr(function, "__name__", "") if isinstance(function, FunctionType) else ""
-    if name in _SPECIAL and vars(sys.modules.get("scipy.special", _NOTHING)).get(name) is function:
-        return _special(function, name)
+    if isinstance(function, FunctionType) and function.__name__ in _SPECIAL:
+        own = vars(sys.modules.get("scipy.special", _NOTHING)).get(function.__name__)
+        if own is not None and own is function:
+            return _special(function, function.__name__)
     return None
 
 
