@@ -278,7 +278,7 @@ def _either(first: str, second: str, a: Any, b: Any, plain: Callable[[Any, Any],
 ASKED: Mapping[Any, str] = MappingProxyType({
     len: "__len__", abs: "__abs__", round: "__round__", divmod: "__divmod__", bool: "__bool__",
     int: "__int__", float: "__float__", complex: "__complex__", reversed: "__reversed__",
-    next: "__next__", hash: "__hash__"})
+    next: "__next__"})
 LISTING = frozenset({list, tuple, set, frozenset, sorted, min, max, sum, any, all, zip, enumerate,
                      map, filter, iter})
 OPERATORS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
