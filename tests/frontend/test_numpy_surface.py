@@ -171,7 +171,7 @@ def test_every_integer_says_where_to_write(kind: Any) -> None:
     lambda x: x.sum(axis=True), lambda x: x.sum(axis=np.True_), lambda x: x.reshape(True, 12),
     lambda x: np.sum(x, axis=0.0),
     lambda x: np.roll(x, 1, axis=False), lambda x: np.expand_dims(x, np.True_),
-    lambda x: np.repeat(x, 1.5), lambda x: np.broadcast_to(x, (2.0, 3, 4)), lambda x: x[True],
+    lambda x: np.repeat(x, 1.5), lambda x: np.broadcast_to(x, (2.0, 3, 4)),
     lambda x: x[1.0], lambda x: x[::1.5], lambda x: np.split(x, 1.5),
     lambda x: weft.grad(np.sum, argnums=0.5)(x)])
 def test_truth_values_and_fractions_are_no_integers(use: Any) -> None:
