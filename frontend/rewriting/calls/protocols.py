@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from ...tracing.arrays.buffer import Buffer, TracedBuffer
+from ...tracing.classes import class_of
 from ...tracing.context.recorder import ACTIVE
 from ...tracing.values.shown import hides, missing
 from ...tracing.values.tracer import Tracer
@@ -72,6 +73,10 @@ def method(x: Any, name: str) -> Callable[..., Any] | None:
 def attribute(x: Any, name: str) -> Any:
     """``x.name``, which may be a property of the user's, or another descriptor."""
     kind: Any = type(x)
+    if name == "__class__" and (shown := class_of(x)) is not kind:
+        return shown
+    if kind is Tracer and hides(x, name):  # a number has not what arrays have
+        raise missing(x, name)
     if kind in _PLAIN or kind.__getattribute__ is not object.__getattribute__:
         return getattr(x, name)
     found = _of_class(kind, name)
@@ -99,8 +104,6 @@ def attribute(x: Any, name: str) -> Any:
 def get_attribute(x: Any, name: str, *default: Any) -> Any:
     """``getattr``."""
     try:
-        if isinstance(x, Tracer) and hides(x, name):
-            raise missing(x, name)
         return attribute(x, name)
     except AttributeError:
         if not default:
