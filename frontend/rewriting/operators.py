@@ -86,6 +86,8 @@ def _calls_back(function: Any) -> bool:
     root = str(getattr(function, "__module__", None) or "").partition(".")[0]
     if root in ("_functools", "itertools"):
         return function is not functools.partial
+    if isinstance(function, type):
+        return function in (map, filter, defaultdict)
     return root in _CALLING or function in (map, filter, sorted, min, max, defaultdict)
 
 

@@ -175,12 +175,20 @@ def test_a_scope_that_is_left_and_entered_again_is_two_boxes() -> None:
 
 @pytest.mark.parametrize("shape", ["chain", "wide"])
 def test_many_operations_are_seen_a_few_at_a_time(shape: str) -> None:
-    def program(x: Any) -> Any:
+    def some(x: Any, first: int) -> tuple[Any, list[Any]]:
         found = []
-        for at in range(1500):
+        for at in range(first, first + 150):
             x = np.sin(x) if shape == "chain" else x
             found.append(x + at)
-        return x if shape == "chain" else found[:700]
+        return x, found
+
+    def program(x: Any) -> Any:  # no loop: long ones are loops of the program
+        a, b = some(x, 0), some(x, 150)
+        x, c = some(x, 300)
+        x, d = some(x, 450)
+        x, e = some(x, 600)
+        return (x, a, b, c, d, e, some(x, 750), some(x, 900), some(x, 1050), some(x, 1200),
+                some(x, 1350))
 
     drawing = Drawing(Costs())
     drawing.whole(weft.compile(program).trace("f64[3]").graph)

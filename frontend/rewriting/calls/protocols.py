@@ -282,8 +282,8 @@ ASKED: Mapping[Any, str] = MappingProxyType({
     len: "__len__", abs: "__abs__", round: "__round__", divmod: "__divmod__", bool: "__bool__",
     int: "__int__", float: "__float__", complex: "__complex__", reversed: "__reversed__",
     next: "__next__"})
-LISTING = frozenset({list, tuple, set, frozenset, sorted, min, max, sum, any, all, zip, enumerate,
-                     map, filter, iter})
+LISTING = frozenset({list, tuple, sorted, min, max, sum, any, all, zip, enumerate, map, filter,
+                     iter})  # not sets: items say to who asks whether they are keys
 OPERATORS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
     **{getattr(operator, f"__{name}__"): partial(binary, sign) for sign, name in _NAMES.items()},
     **{getattr(operator, f"__i{name}__"): partial(in_place, sign) for sign, name in _NAMES.items()},
