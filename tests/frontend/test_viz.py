@@ -183,12 +183,10 @@ def test_many_operations_are_seen_a_few_at_a_time(shape: str) -> None:
         return x, found
 
     def program(x: Any) -> Any:  # no loop: long ones are loops of the program
-        a, b = some(x, 0), some(x, 150)
-        x, c = some(x, 300)
-        x, d = some(x, 450)
-        x, e = some(x, 600)
-        return (x, a, b, c, d, e, some(x, 750), some(x, 900), some(x, 1050), some(x, 1200),
-                some(x, 1350))
+        parts = [some(x, 0), some(x, 150), some(x, 300), some(x, 450), some(x, 600)]
+        x = parts[-1][0]
+        parts += [some(x, 750), some(x, 900), some(x, 1050), some(x, 1200), some(x, 1350)]
+        return parts[-1][0] if shape == "chain" else [y for _, found in parts for y in found][:700]
 
     drawing = Drawing(Costs())
     drawing.whole(weft.compile(program).trace("f64[3]").graph)
