@@ -27,7 +27,7 @@ v.assign(np.ones(10_000))
 try:
     weft.save("run", [v], step=2, keep=3)
 except OSError as problem:
-    print(problem.code, "--> <string>:" in str(problem), sorted(os.listdir("run")))
+    print(problem.code, "program.py:" in str(problem), sorted(os.listdir("run")))
 resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
 print(weft.restore("run", [v]), v.numpy().any())
 weft.save("run", [v], step=3, keep=3)
