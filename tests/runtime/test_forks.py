@@ -161,7 +161,7 @@ def test_a_child_has_numpy_as_it_was() -> None:
         thread = threading.Thread(target=lambda: slow(np.ones(3)))
         thread.start()
         inside.wait()
-        assert np.zeros is not ZEROS and not gc.isenabled()  # or this would show nothing
+        assert np.zeros is ZEROS and not gc.isenabled()  # or this would show nothing
         print(*ended(child(works)))
         done.set()
         thread.join()
