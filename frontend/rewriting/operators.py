@@ -83,12 +83,12 @@ def entered(function: Any) -> Any:
 def _calls_back(function: Any) -> bool:
     """Whether something may call the functions that it is given, and is not the user's: that calls
     them as everything."""
+    if any(function is each for each in (map, filter, sorted, min, max, defaultdict)):
+        return True
     root = str(getattr(function, "__module__", None) or "").partition(".")[0]
     if root in ("_functools", "itertools"):
         return function is not functools.partial
-    if isinstance(function, type):
-        return function in (map, filter, defaultdict)
-    return root in _CALLING or function in (map, filter, sorted, min, max, defaultdict)
+    return root in _CALLING and not isinstance(function, type)
 
 
 def _calling(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -17,13 +17,6 @@ from . import operators
 from .loops.counting import counted
 from .patience import LongError, grown
 from .regions.state import LOST
-from .source.parsed import has_source
-
-# Errors about what Python does with traced values in code that is not rewritten.
-_OF_PYTHON = frozenset({"W201", "W203"})
-_NO_SOURCE = ("there is no source of this function at hand (python -c, exec, a file that was "
-              "edited after it was imported), so its branches, loops, texts and np.zeros are "
-              "Python's own: put it into a file")
 
 
 def trace_as_written(function: Callable[..., Any], *args: Any, **options: Any) -> Traced:
@@ -38,12 +31,6 @@ def trace_as_written(function: Callable[..., Any], *args: Any, **options: Any) -
         return _counted(function, False, *args, **options)
     except RecursionError:
         raise _endless(function) from None
-    except Error as problem:
-        told = problem.locs and "isinstance" in problem.message
-        if problem.code in _OF_PYTHON and problem.locs and not told and not has_source(
-                problem.locs[0].code):
-            problem.hint = _NO_SOURCE
-        raise
 
 
 def _endless(function: Callable[..., Any]) -> Error:

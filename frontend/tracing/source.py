@@ -24,6 +24,7 @@ from ...ir.types import Loc
 
 _INTERNAL = frozenset({"weft", "numpy", "contextlib", "functools", "concurrent", "copy", "copyreg",
                        "dataclasses"})
+RUNTIME = "_weft"  # by which rewritten code knows what it calls
 WRITTEN = "_weft_written"  # by which a rewritten copy knows what it is of
 _OPCODES = dis.opmap
 _CACHE = _OPCODES.get("CACHE", 0)

@@ -354,3 +354,17 @@ def test_corners_of_python() -> None:
         for a, b in zip(weft.tree.leaves(compiled(x)), weft.tree.leaves(corners(x)), strict=True):
             assert type(a) is type(b)
             np.testing.assert_array_equal(a, b)
+
+
+def test_what_is_called_is_not_compared() -> None:
+    class First:
+        def __eq__(self, other: object) -> bool:
+            raise AssertionError("nobody asks")
+
+        __hash__ = None  # type: ignore[assignment]
+
+        def __call__(self, x: Any) -> Any:
+            return written(x[0])
+
+    called = First()
+    np.testing.assert_array_equal(weft.compile(lambda x: called(x))(X), called(X))

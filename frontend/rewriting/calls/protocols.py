@@ -42,8 +42,6 @@ _SINGLE: Mapping[str, tuple[str, Callable[..., Any]]] = MappingProxyType({
 _ORDERS: Mapping[str, tuple[str, str]] = MappingProxyType({
     "<": ("__lt__", "__gt__"), ">": ("__gt__", "__lt__"), "<=": ("__le__", "__ge__"),
     ">=": ("__ge__", "__le__"), "==": ("__eq__", "__eq__"), "!=": ("__ne__", "__ne__")})
-
-
 _JOINED = (list, tuple, str, bytes, bytearray)
 _COMPARING = frozenset(name for pair in _ORDERS.values() for name in pair)
 
@@ -255,25 +253,24 @@ def places(x: Any, plain: Callable[[Any], Any]) -> Any:
 def _either(first: str, second: str, a: Any, b: Any, plain: Callable[[Any, Any], Any]) -> Any:
     """What the left operand says, or else the right one; the right one first where its class is
     one below that of the left."""
-    asked = [(method(a, first), a, b), (method(b, second), b, a)]
-    if all(copy is None for copy, _, _ in asked):
+    sides = [(method(a, first), a, b), (method(b, second), b, a)]
+    if all(copy is None for copy, _, _ in sides):
         return plain(a, b)
-    over = _of_class(type(b), second)
     if type(b) is not type(a) and issubclass(type(b), type(a)) and (
-            second == first or first in _COMPARING or over is not _of_class(type(a), second)):
-        asked.reverse()
-    elif type(a) is type(b) and second.startswith("__r") and first != second:
-        asked.pop()  # Python does not ask the class again
-    for copy, own, other in asked:
+            first in _COMPARING or _of_class(type(b), second) is not _of_class(type(a), second)):
+        sides.reverse()
+    elif type(a) is type(b) and first not in _COMPARING:
+        sides.pop()  # Python does not ask the class again
+    for copy, own, other in sides:
         if copy is not None:
-            found = copy(other)
+            answer = copy(other)
         elif isinstance(own, _JOINED):  # Python joins only what nobody has added
             continue
         else:
             theirs = _of_class(type(own), first if own is a else second)
-            found = NotImplemented if theirs is None else theirs(own, other)
-        if found is not NotImplemented:
-            return found
+            answer = NotImplemented if theirs is None else theirs(own, other)
+        if answer is not NotImplemented:
+            return answer
     return plain(a, b)
 
 

@@ -84,7 +84,7 @@ def meaning(function: Any) -> Any:
         return _warn
     if name in ("write", "writelines") and (_is_standard(owner) or isinstance(owner, io.IOBase)):
         return _writing(function, owner)
-    if function in (pprint.pprint, pprint.pp):
+    if function is pprint.pprint or function is pprint.pp:
         return _told(function)
     known = callable(function) and type(function).__hash__ is not None and function in _MAKERS
     return _making(function) if known else None

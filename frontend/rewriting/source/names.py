@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from ...tracing.source import RUNTIME as RUNTIME
+
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -124,7 +126,6 @@ def _of_call(node: ast.Call) -> Iterator[str]:
                 yield path
 
 
-RUNTIME = "_weft"  # by which rewritten code knows ``operators``
 _LISTS = {"popleft": 0, "heappush": 1, "heappop": 1, "heapify": 1}  # which argument is the list
 # Of an array, these are views, which nothing is bound to: who writes there writes to its memory.
 _VIEWS = frozenset({"T", "mT", "flat", "real", "imag"})

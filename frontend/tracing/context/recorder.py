@@ -30,7 +30,8 @@ from ....runtime.entry.float_errors import heard
 from ..arrays.buffer import Buffer, unwrapped
 from ..arrays.views import track
 from ..guards.float_errors import check_unheard
-from ..source import SourceMap, name_of, user_loc
+from ..source import RUNTIME, SourceMap, name_of, user_frame, user_loc
+from ..source_text import text_of
 from ..subclasses import checked_class, computes_itself
 from ..values.operation import Operation
 from ..values.tracer import Tracer
@@ -42,6 +43,9 @@ Array = np.ndarray[Any, Any]
 
 
 Rewritten = Callable[[Any], Any]
+_NO_SOURCE = ("there is no source of this function at hand (python -c, exec, a file that was "
+              "edited after it was imported), so its branches, loops, texts and np.zeros are "
+              "Python's own: put it into a file")
 
 
 class TraceContext(Effects):
@@ -125,6 +129,14 @@ class TraceContext(Effects):
         function that is rewritten."""
         return hint if not self.endless else (
             f"put these lines into a function under @weft.compile and call it here, or {hint}")
+
+    def by_source(self, hint: str) -> str:
+        """What to do about a line that asks for a traced value: where the source of its function is
+        not at hand, to put that into a file."""
+        frame = None if self.endless else user_frame()
+        if frame is None or RUNTIME in frame.f_code.co_freevars or text_of(frame.f_code):
+            return hint
+        return _NO_SOURCE
 
     def by_numpy(self, hint: str) -> str:
         """What to do about a function of NumPy that cannot know traced values: in a graph, whose

@@ -35,7 +35,7 @@ class Unknown(TracedArray):
             known = f"{what}, which {name} asks for," if name else what
             problem = error(
                 "W201", f"{self.name} is traced: {known} is not known before the function runs",
-                locs=locs, types=[self.type], hint=by_host if name else (
+                locs=locs, types=[self.type], hint=by_host if name else self._ctx.by_source(
                     hint or self._or_static("compute with NumPy functions")))
             problem.asked = numbers_behind(self._ctx, self.value)
         return self._refused(problem)
@@ -144,6 +144,7 @@ class Unknown(TracedArray):
         problem = error(
             "W203", f"{self.name} is traced and cannot be stored into a plain array",
             locs=user_loc(), types=[self.type],
-            hint=self._ctx.by_numpy("arrays made in the traced function can hold it: copy this "
-                                       "one there first, own = np.array(y)"))
+            hint=self._ctx.by_source(self._ctx.by_numpy(
+                "arrays made in the traced function can hold it: copy this one there first, own = "
+                "np.array(y)")))
         return self._refused(problem)
