@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 import signals
 from interrupts import Interrupt
+from running import python
 
 import weft
 from weft.codegen.cpu.text import POLLED, FunctionText
 from weft.ir.diagnose import DeadlineError, OutOfRangeError
 from weft.runtime import looks
 
-# Each would take minutes or for ever; a signal comes when it has run for a while.
-PROGRAMS = """
-import os, signal, sys, threading, time
+BEGIN = """
+import contextlib, os, random, signal, sys, threading, time
 import numpy as np
 import weft
 
@@ -37,7 +37,10 @@ def while_(x):
     while x > 0:
         x = x + 0.0
     return x
+"""
 
+# Each would take minutes or for ever; a signal comes when it has run for a while.
+PROGRAMS = """
 def counted(x):
     for i in range(10**13):
         x = x * 0.5 + 1
@@ -92,35 +95,17 @@ NAMES = ("while", "counted", "elements", "named", "sum", "max of rows", "max of 
          "while_loop", "product", "sort")
 
 
-def printed(tmp_path: Path, program: str, *args: str) -> str:
-    """What a program prints, in a process of its own and from a file, which has source."""
-    file = tmp_path / "program.py"
-    file.write_text(program)
-    ran = subprocess.run([sys.executable, str(file), *args], timeout=300, check=False,
-                         capture_output=True, text=True)
+def printed(program: str, *args: str, **environment: str) -> str:
+    """What a program prints, in a process of its own."""
+    ran = python(BEGIN + program, *args, timeout=300, **environment)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
 
 
-def test_a_signal_ends_what_ctypes_calls(tmp_path: Path) -> None:
+def test_a_signal_ends_what_ctypes_calls() -> None:
     """Without native entries, nothing that a handler raises is lost either."""
     program = """
-import os, signal
-os.environ["WEFT_NATIVE_CALL"] = "0"
-import weft
-
-class Stop(Exception):
-    pass
-
-def handler(*_):
-    raise Stop
-
-def f(x):
-    while x > 0:
-        x = x + 0.0
-    return x
-
-compiled = weft.compile(f)
+compiled = weft.compile(while_)
 compiled(-1.0)
 signal.signal(signal.SIGALRM, handler)
 for _ in range(3):
@@ -130,21 +115,11 @@ for _ in range(3):
     except Stop:
         print("stopped")
 """
-    assert printed(tmp_path, program) == "stopped\n" * 3
+    assert printed(program, WEFT_NATIVE_CALL="0") == "stopped\n" * 3
 
 
 # Artifacts that loop for ever where the first number is positive, with one thread and several.
 ARTIFACTS = """
-import contextlib, os, signal, sys, threading, time
-import numpy as np
-import weft
-
-class Stop(Exception):
-    pass
-
-def handler(*_):
-    raise Stop
-
 def endless(x):
     while np.min(x) > 0:
         x = np.sqrt(x * x + 1.0) - 1e-9
@@ -184,7 +159,7 @@ def right():
 
 def test_a_signal_ends_artifacts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    said = printed(tmp_path, ARTIFACTS + """
+    said = printed(ARTIFACTS + """
 for threads in (1, 2, 1):
     wide.threads = threads
     with alarm():
@@ -206,8 +181,7 @@ def test_handlers_of_artifacts_come_at_any_moment(
 ) -> None:
     """Every exception of a handler is seen: the loop cannot end by itself."""
     monkeypatch.chdir(tmp_path)
-    said = printed(tmp_path, ARTIFACTS + """
-import random
+    said = printed(ARTIFACTS + """
 draw, seen = random.Random(5), 0
 signal.signal(signal.SIGALRM, handler)
 for at in range(40):
@@ -227,7 +201,7 @@ def test_threads_that_run_one_artifact_end_by_themselves(
 ) -> None:
     """A timeout ends the call of its thread, a signal that of the main one."""
     monkeypatch.chdir(tmp_path)
-    said = printed(tmp_path, ARTIFACTS + """
+    said = printed(ARTIFACTS + """
 from weft.runtime import looks
 spent = {}
 
@@ -261,7 +235,7 @@ def test_the_timeout_of_a_step_ends_the_artifact_that_it_calls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    said = printed(tmp_path, ARTIFACTS + """
+    said = printed(ARTIFACTS + """
 graph = weft.Graph()
 with graph.as_default():
     x = weft.placeholder("f64", (), name="x")
@@ -277,20 +251,9 @@ print(session.run(y, {x: -1.0}, timeout=60))
     assert said == "W413\nW413\n1.0\n"
 
 
-def test_a_signal_in_a_host_step_is_no_guess(tmp_path: Path) -> None:
+def test_a_signal_in_a_host_step_is_no_guess() -> None:
     """What its handler raises is what the call raises, wherever in the step it comes."""
     program = """
-import os, random, signal
-os.environ["WEFT_NATIVE_CALL"] = "0"
-import numpy as np
-import weft
-
-class Stop(Exception):
-    pass
-
-def handler(*_):
-    raise Stop
-
 def send(x):
     os.kill(os.getpid(), signal.SIGALRM)
     return x
@@ -318,12 +281,12 @@ for _ in range(50):
         seen += 1
 print(seen)
 """
-    assert printed(tmp_path, program) == "100\n"
+    assert printed(program, WEFT_NATIVE_CALL="0") == "100\n"
 
 
 @pytest.mark.parametrize("threads", ["1", "2"])
-def test_a_signal_ends_native_code(threads: str, tmp_path: Path) -> None:
-    found = printed(tmp_path, PROGRAMS, threads)
+def test_a_signal_ends_native_code(threads: str) -> None:
+    found = printed(PROGRAMS, threads)
     assert found == "".join(f"{name} stopped\n" for name in NAMES)
 
 
@@ -488,12 +451,9 @@ def test_the_first_check_in_the_program_counts(size: int) -> None:
         assert "|   return x[i] * 2 + x[j]\n   |          ^^^^\n" in str(failed.value)
 
 
-def test_a_handler_that_returns_ends_nothing(tmp_path: Path) -> None:
+def test_a_handler_that_returns_ends_nothing() -> None:
     """It may run programs itself, in the middle of one."""
     program = """
-import os, signal, threading, time
-import numpy as np
-import weft
 weft.set_num_threads(2)
 inner = weft.compile(lambda x: (np.exp(x[:, None] - x)).sum())
 x = np.linspace(0, 1, 3000)
@@ -521,28 +481,13 @@ assert all((each == plain).all() for each in again)
 assert seen and all(each == want for each in seen)
 print("same bits")
 """
-    assert printed(tmp_path, program) == "same bits\n"
+    assert printed(program) == "same bits\n"
 
 
-def test_a_forked_child_looks_for_signals(tmp_path: Path) -> None:
+def test_a_forked_child_looks_for_signals() -> None:
     """Its main thread is the one that has forked."""
     program = """
-import os, signal, sys, threading, time
-import numpy as np
-import weft
-
-class Stop(Exception):
-    pass
-
-def handler(*_):
-    raise Stop
-
-def f(x):
-    while x > 0:
-        x = x + 0.0
-    return x
-
-compiled = weft.compile(f)
+compiled = weft.compile(while_)
 compiled(-1.0)
 signal.signal(signal.SIGALRM, handler)
 
@@ -561,7 +506,7 @@ thread = threading.Thread(target=work)
 thread.start()
 thread.join()
 """
-    assert printed(tmp_path, program) == "7\n"
+    assert printed(program) == "7\n"
 
 
 def test_loops_ask_where_they_may_take_long() -> None:
