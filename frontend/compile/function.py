@@ -36,14 +36,13 @@ from ..tracing.context.dependencies import checked
 from ..tracing.context.recorder import ACTIVE, TraceContext
 from ..tracing.failing import exception
 from ..tracing.guards.rebound import rebound
-from ..tracing.guards.weakmethod import WeakMethod
 from ..tracing.operand import fits_int64
 from ..tracing.signature import Signature
 from ..tracing.source import user_loc
 from ..tracing.spec import Spec
 from ..tracing.trace import Traced
-from .bound import Bound, is_argument
 from .flow import make_step
+from .methods import Methods
 from .pipeline import BUILDING, STEPS, Options
 from .progress import Hook, compiling, taken
 from .recent import recent
@@ -58,7 +57,6 @@ from .specialisation import (
     without_arrays,
 )
 from .stages import Lowered
-from .stateful import Changing, changes_its_object, of_object
 from .ways import miss
 
 P = ParamSpec("P")
@@ -67,7 +65,6 @@ T = TypeVar("T")
 OnRecompile = Literal["warn", "silent", "error"]
 
 _trace = ACTIVE.get  # the trace that records the running code, looked up at each call
-# What no program computes with, and what tells a function how to.
 _ALIASES = 4096  # raw argument kinds remembered for one function
 _WAYS = 8  # specialisations of one function that a call tries before it looks for its own
 
@@ -108,11 +105,8 @@ class Function(Generic[P, R]):
         self._direct: Callable[..., Any] = miss
         self._ways: tuple[Callable[..., Any], ...] = ()  # this one, then older ones
         self._lock = freed(threading.RLock())
-        # What of a class's instance is bound: the instance, its class, or nothing.
-        self._binds = binds if binds is not None else (
-            object if hasattr(type(function), "__get__") else staticmethod)
-        self._owners: tuple[type, ...] = ()
-        self._methods: dict[int, tuple[WeakMethod, Function[..., Any]]] = {}
+        self._methods: Methods[Function[..., Any]] = Methods(binds if binds is not None else (
+            object if hasattr(type(function), "__get__") else staticmethod), self._lock)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
@@ -157,12 +151,11 @@ class Function(Generic[P, R]):
         return None if other is None else f"the array '{other}' is another"
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self._owners = (*self._owners, owner)
+        self._methods.belongs_to(owner)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """Methods can be compiled: the instance becomes the first argument."""
-        target = owner if self._binds is classmethod else instance
-        return self if target is None or self._binds is staticmethod else self._method(target)
+        return self._methods.bound(self, self._signature, instance, owner)
 
     def __repr__(self) -> str:
         return f"<weft.compile of {self.__qualname__}>"
@@ -171,47 +164,16 @@ class Function(Generic[P, R]):
         """Pickled by name and never copied, as Python's functions are."""
         return self.__qualname__
 
-    def _method(self, instance: Any) -> Bound[Function[..., Any]]:
-        found = self._methods.get(id(instance))
-        if found is None:
-            static = self._signature.name(0) in self._signature.static
-            kind: Any = type(instance)
-            by_value = kind.__eq__ is not object.__eq__  # as static arguments are
-            if by_value if static else is_argument(instance):
-                return Bound(self, instance, (instance,))
-            found = self._make_method(instance)
-        return (Changing(found[1], instance) if found[1].py_func is not found[0] else
-                Bound(found[1], instance, ()))
-
-    def _make_method(self, instance: Any) -> tuple[WeakMethod, Function[..., Any]]:
-        """The function of one object, which is forgotten together with the object."""
-        methods, key = self._methods, id(instance)
-        with self._lock:
-            if key not in methods:
-                method = WeakMethod(self.py_func, instance, lambda _: methods.pop(key, None))
-                changing = hasattr(instance, "__dict__") and changes_its_object(
-                    self.py_func, type(instance))
-                methods[key] = method, Function(
-                    of_object(self.py_func, method.instance) if changing else method, self.options,
-                    self._signature if changing else self._signature.bound(), self._on_recompile,
-                    self._disable, staticmethod, self._progress)
-            return methods[key]
+    def for_object(
+        self, function: Callable[..., Any], signature: Signature
+    ) -> Function[..., Any]:
+        """The function of one object whose method this is."""
+        return Function(function, self.options, signature, self._on_recompile, self._disable,
+                        staticmethod, self._progress)
 
     def _unbound(self, args: tuple[Any, ...]) -> Function[..., Any]:
-        """The function that a call by way of the class is for: ``Model.step(model, x)``, or what a
-        property does, which does not say the class of its function."""
-        if args and self._binds is object and (
-                isinstance(args[0], self._owners) if self._owners
-                else self._is_method_of(type(args[0]))):
-            return self._method(args[0]).function
-        return self
-
-    def _is_method_of(self, kind: type) -> bool:
-        """Whether the function was written in the body of that class, or of one below it."""
-        name, _, _ = self.__qualname__.rpartition(".")
-        return name != "" and not name.endswith("<locals>") and any(
-            base.__qualname__ == name and base.__module__ == self.__module__
-            for base in kind.__mro__)
+        """This function, or that of the object which a call by way of its class begins with."""
+        return self._methods.called(self, self._signature, args)
 
     def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         if self._disable:
@@ -489,8 +451,8 @@ class Function(Generic[P, R]):
 
     def _specialisations(self) -> list[Specialisation]:
         """All of this function, then those for the objects whose method it is."""
-        return [*self._made.values(), *(made for _, function in list(self._methods.values())
-                                        for made in function._made.values())]
+        return [*self._made.values(),
+                *(made for function in self._methods for made in function._made.values())]
 
     @property
     def signatures(self) -> list[dict[str, str]]:
@@ -531,9 +493,8 @@ class Function(Generic[P, R]):
             held = self._made, self._aliases, self._direct, self._ways
             self._made, self._aliases = {}, {}
             self._direct, self._ways = miss, ()
-            methods = [function for _, function in self._methods.values()]
         del held  # here, where no lock is held, code is unmapped
-        for function in methods:
+        for function in self._methods:
             function.clear_cache()
 
 
