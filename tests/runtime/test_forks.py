@@ -16,8 +16,8 @@ from running import python
 
 import weft
 
-START = """
-import gc, os, random, signal, sys, threading, time
+START = '''
+import contextlib, gc, os, random, signal, sys, threading, time
 import numpy as np
 import numpy.testing  # now: nobody could end an import that another thread has begun
 import weft
@@ -44,6 +44,25 @@ def child(body):
 def ended(*pids):
     return [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
 
+@contextlib.contextmanager
+def elsewhere(lock, seconds=None):
+    """Another thread has the lock meanwhile, or for that long."""
+    held, done = threading.Event(), threading.Event()
+
+    def hold():
+        with lock:
+            held.set()
+            done.wait(seconds)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
 @weft.compile(on_recompile="silent")
 def shared(x):
     return np.tanh(x) + np.zeros(x.shape) + np.r_[x[:1], 1.0].sum()
@@ -56,7 +75,7 @@ def works(size=7):
     weft.Variable(np.ones(3))
 
 v = weft.Variable(np.zeros(3), name="v")
-"""
+'''
 
 
 def run(program: str) -> str:
@@ -99,19 +118,10 @@ def test_a_fork_waits_for_what_must_be_whole(lock: str) -> None:
         from weft.codegen.cpu import jit
         from weft.runtime import looks, state
         queue = weft.FIFOQueue(3, ["f64[3]"])
-        lock, held = {lock}, threading.Event()
-
-        def hold():
-            with lock:
-                held.set()
-                time.sleep(0.5)
-
-        thread = threading.Thread(target=hold)
-        thread.start()
-        held.wait()
-        began = time.monotonic()
-        print(*ended(child(works)), time.monotonic() - began > 0.3)
-        thread.join()
+        lock = {lock}
+        with elsewhere(lock, 0.5):
+            began = time.monotonic()
+            print(*ended(child(works)), time.monotonic() - began > 0.3)
         with lock:  # one that the forking thread has is no reason to wait
             print(*ended(child(works)))
         works()
@@ -127,19 +137,8 @@ def test_a_child_finds_what_others_compile_with_free(lock: str) -> None:
     said = run(f"""
         from weft.frontend.compile.pipeline import Stages
         from weft.frontend.library.optim import optimizers
-        held, done = threading.Event(), threading.Event()
-
-        def hold():
-            with {lock}:
-                held.set()
-                done.wait()
-
-        thread = threading.Thread(target=hold)
-        thread.start()
-        held.wait()
-        print(*ended(child(works)))
-        done.set()
-        thread.join()
+        with elsewhere({lock}):
+            print(*ended(child(works)))
         works()
         with {lock}:
             print(*ended(child(works)))
@@ -265,23 +264,13 @@ PLACE = """
 def test_a_child_uses_what_other_threads_had(lock: str, use: str) -> None:
     said = run(PLACE + f"""
         from weft.runtime.profile import recording
-        held, done = threading.Event(), threading.Event()
-
-        def hold():
-            with {lock}:
-                held.set()
-                done.wait()
 
         def child_uses():
             signal.alarm(20)
             {use}
 
-        thread = threading.Thread(target=hold)
-        thread.start()
-        held.wait()
-        print(*ended(child(child_uses)))
-        done.set()
-        thread.join()
+        with elsewhere({lock}):
+            print(*ended(child(child_uses)))
         {use}
     """)
     assert said.split() == ["0"]
@@ -338,26 +327,16 @@ def test_a_child_holds_no_lock_of_a_folder() -> None:
     said = run(PLACE + """
         from pathlib import Path
         from weft.runtime import history
-        held, done = threading.Event(), threading.Event()
-
-        def hold():
-            with history._alone(Path(folder)):
-                held.set()
-                done.wait()
 
         def waits():
             print("saving", flush=True)
             saver.save()
             print("saved", flush=True)
 
-        thread = threading.Thread(target=hold)
-        thread.start()
-        held.wait()
-        lives, saves = child(lambda: time.sleep(50)), child(waits)
-        time.sleep(0.5)
-        print("released", flush=True)
-        done.set()
-        thread.join()
+        with elsewhere(history._alone(Path(folder))):
+            lives, saves = child(lambda: time.sleep(50)), child(waits)
+            time.sleep(0.5)
+            print("released", flush=True)
         saver.save()
         print(*ended(saves), flush=True)
         os.kill(lives, signal.SIGKILL)
