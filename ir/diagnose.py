@@ -25,13 +25,6 @@ from .types import Loc, TensorType
 class Error(Exception):
     """Base of every error that Weft raises about a user's program; ``code`` names its kind."""
 
-    # The parameters, numbers all of them, of which is computed what Python asked for in vain.
-    asked: frozenset[str] = frozenset()
-    truth = False  # whether that was a truth value
-    grows = False  # whether a list grows in it of which nobody knows how long it becomes
-    optional = False  # whether a name is None on some ways only
-    written: Any = None  # the array around a region that it wrote to, without having a copy of it
-
     def __init__(
         self,
         code: str,

@@ -29,7 +29,7 @@ from growing import (
 
 import weft
 from weft.frontend.compile.pipeline import Options, Stages
-from weft.frontend.rewriting import patience
+from weft.frontend.rewriting.loops import counting
 from weft.ir.kernels.kernel import Const, Store
 from weft.ir.text.parser import parse_graph
 from weft.ir.text.printer import print_graph
@@ -178,7 +178,7 @@ def test_kernels_stay_of_one_size(program: Callable[[int], Any]) -> None:
 
 def test_fifty_thousand_operations(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tracing, printing, parsing and pruning do not recurse over the graph."""
-    monkeypatch.setattr(patience, "PATIENCE", 1 << 60)  # the loop is traced round by round
+    monkeypatch.setattr(counting, "PATIENCE", 1 << 60)  # the loop is traced round by round
     assert sys.getrecursionlimit() <= 1000 + 3000  # that of a test runner, not a raised one
     count = 50_000
     traced = weft.compile(chain(count)).trace(X, X)

@@ -9,38 +9,38 @@ function is traced, it becomes a part of that trace.
 from __future__ import annotations
 
 import functools
-import os
 import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from enum import Enum
 from typing import Any, Generic, Literal, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
-from ...ir.diagnose import Error, FailedAssertionError, OutOfRangeError, ShapeError, error
+from ...ir.diagnose import FailedAssertionError, OutOfRangeError, ShapeError, error
 from ...ir.forks import freed
 from .. import tree
 from ..numpy_api.host import Warned
-from ..rewriting.lists.room import FIRST, MOST, TIMES, is_full, room_for, roomy
-from ..rewriting.regions.optional import optional
-from ..rewriting.retrace import trace_as_written
+from ..rewriting.lists.room import is_full
+from ..rewriting.retrace import attempt_as_written
 from ..tracing.arrays.variable import Variable
 from ..tracing.boundary import boundary, leave
 from ..tracing.context.active import context_for
 from ..tracing.context.collector import paused_collector
 from ..tracing.context.dependencies import checked
 from ..tracing.context.recorder import ACTIVE, TraceContext
+from ..tracing.context.request import Need, Request
 from ..tracing.failing import exception
 from ..tracing.guards.rebound import rebound
 from ..tracing.operand import fits_int64
-from ..tracing.signature import Signature
+from ..tracing.signature import Call, Signature
 from ..tracing.source import user_loc
 from ..tracing.spec import Spec
 from ..tracing.trace import Traced
+from .attempts import Attempts
 from .flow import make_step
 from .methods import Methods
 from .pipeline import BUILDING, STEPS, Options
@@ -94,17 +94,16 @@ class Function(Generic[P, R]):
         self.__name__ = self.__qualname__ = type(function).__name__  # for what has no name: partial
         functools.update_wrapper(self, function)
         self.py_func = function
-        self.options, self._signature = options, signature.of_calls()
+        self.options = options
         self._on_recompile, self._disable, self._progress = on_recompile, disable, progress
         self.shares = False  # programs with others of the same code, see ``recent``
-        self.fixed: Mapping[str, str] = {}  # arguments that became static, and why
-        self._room = FIRST  # items, of lists of which nobody knows how long they become
         self._warned: Warned | None = set() if options.on_unsupported == "host" else None
         self._made: dict[Any, Specialisation] = {}
         self._aliases: dict[Any, Specialisation] = {}
         self._direct: Callable[..., Any] = miss
         self._ways: tuple[Callable[..., Any], ...] = ()  # this one, then older ones
         self._lock = freed(threading.RLock())
+        self._attempts = Attempts(signature.of_calls(), self._lock)
         self._methods: Methods[Function[..., Any]] = Methods(binds if binds is not None else (
             object if hasattr(type(function), "__get__") else staticmethod), self._lock)
 
@@ -123,21 +122,30 @@ class Function(Generic[P, R]):
             raise own from problem
         except OutOfRangeError as problem:
             leave(problem)
-            if not (is_full(problem) and self._more_room()):
+            if not (is_full(problem) and self._more_capacity()):
                 raise
         except BaseException as problem:
             leave(problem)
             raise
         return self(*args, **kwargs)
 
-    def _more_room(self) -> bool:
+    @property
+    def fixed(self) -> Mapping[str, str]:
+        """The arguments that have become static by themselves, and why."""
+        return self._attempts.fixed
+
+    @property
+    def _signature(self) -> Signature:
+        return self._attempts.signature
+
+    def _more_capacity(self) -> bool:
         """Have programs made anew whose lists are too short; False if they may not be longer."""
         with self._lock:
-            if all(made.traced.room != self._room for made in self._made.values()):
+            capacity = self._attempts.capacity
+            if all(made.traced.capacity != capacity for made in self._made.values()):
                 return True  # another thread was first
-            if self._room * TIMES > MOST:
+            if not self._attempts.more_capacity():
                 return False
-            self._room *= TIMES
             for made in self._made.values():
                 if self._outdated(made):
                     self._forget(made)
@@ -145,8 +153,8 @@ class Function(Generic[P, R]):
 
     def _outdated(self, made: Specialisation) -> str | None:
         """Why a specialisation is to be made again, if it is."""
-        if 0 < made.traced.room < self._room:
-            return f"a list has become longer than {made.traced.room} items"
+        if 0 < made.traced.capacity < self._attempts.capacity:
+            return f"a list has become longer than {made.traced.capacity} items"
         other = rebound(made.traced.names)
         return None if other is None else f"the array '{other}' is another"
 
@@ -214,20 +222,15 @@ class Function(Generic[P, R]):
         return checked(ctx, result, first) if ctx.endless else result
 
     def _look_up(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        leaves, structure = self._signature.flatten(args, kwargs)
-        found = self._aliases.get((structure, tuple(map(_kind_of, leaves))))
+        call = self._signature.call(args, kwargs)
+        found = self._aliases.get((call.structure, tuple(map(_kind_of, call.leaves))))
         if found is None or self._outdated(found):
-            graph = context_for(leaves)
+            graph = context_for(call.leaves)
             if graph is not None:  # arguments of a graph that is not being built just now
                 with graph.activate():
                     return self._recorded(graph, args, kwargs)
-            found, leaves, structure = self._retried(
-                lambda room, nothing: self._specialise(args, kwargs, room, nothing), args, kwargs)
-            aliases = self._aliases
-            if len(aliases) >= _ALIASES:
-                aliases.clear()
-            aliases[structure, tuple(map(_kind_of, leaves))] = found
-        given = found.traced.given(leaves)
+            found, call = self._made_for(call)
+        given = found.traced.given(call.leaves)
         if self.options.verify:
             return verified(found, given)
         raw = found.program.run(given)
@@ -241,110 +244,60 @@ class Function(Generic[P, R]):
                     self._direct = way
         return found.traced.results(raw)
 
-    def _fix(self, names: Iterable[str], why: str) -> None:
-        """Have arguments be static, from now on."""
-        new = dict.fromkeys(names, why)
-        if new:
-            with self._lock:
-                self.fixed = {**self.fixed, **new}
-                self._signature = self._signature.with_fixed(new)
+    def _made_for(self, call: Call) -> tuple[Specialisation, Call]:
+        """The program for a call, and the call that it is for: some numbers may be static now."""
+        start = time.perf_counter()
+        made, call = self._attempts.until_made(
+            lambda call, request: self._specialised(call, request, start), call)
+        aliases = self._aliases
+        if len(aliases) >= _ALIASES:
+            aliases.clear()
+        aliases[call.structure, tuple(map(_kind_of, call.leaves))] = made
+        return made, call
 
-    def _retried(
-        self, make: Callable[[int, bool], T], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> T:
-        """What ``make`` gives, where numbers among the arguments become static if the trace asks
-        for their values, as a size does: those it asks for, else all integers. If that is of no
-        use they stay traced. ``make`` is told for how many items there is room in lists of which
-        nobody knows how long they become: first for none, if numbers may say that; and whether
-        names may be None on some ways."""
-        saved = self.fixed, self._signature
-        first: Error | None = None
-        nothing: Error | None = None
-        room = 0 if self._signature.traced(args, kwargs, bool, int, float) else self._room
-        while True:
-            used = self._signature
-            try:
-                return make(room, nothing is not None)
-            except Error as problem:
-                with self._lock:  # of threads that ask at once one makes arguments static
-                    if self._signature is not used:
-                        continue  # another thread has made arguments static
-                    names = self._asked(problem, args, kwargs)
-                    if problem.grows and not room and (problem.truth or not names):
-                        room = self._room
-                        continue
-                    if problem.optional and nothing is None and not names:
-                        nothing = problem
-                        continue
-                    if names:
-                        kind, where = "a number whose value is", next(iter(problem.locs), None)
-                        if names.issubset(self._signature.traced(args, kwargs, bool)):
-                            kind = "a bool that is"
-                        place = f" at {os.path.basename(where.file)}:{where.line}" if where else ""
-                        self._fix(names, f"it is {kind} asked for{place}")
-                        continue
-                    whole = self._signature.traced(args, kwargs, int) if first is None else ()
-                    if not whole:
-                        self.fixed, self._signature = saved
-                        raise (nothing or first or problem) from None
-                    first = problem
-                    self._fix(whole, "it is an integer without whose value there was no trace")
-
-    def _asked(
-        self, problem: Error, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> frozenset[str]:
-        """The arguments that decide what a trace asked for, if these are Python's numbers only; of
-        a choice, integers, as floats that are compared have too many values."""
-        kinds = (bool, int) if problem.truth else (bool, int, float)
-        numbers = self._signature.traced(args, kwargs, *kinds)
-        return problem.asked if problem.asked.issubset(numbers) else frozenset()
-
-    def _specialise(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], room: int, nothing: bool
-    ) -> tuple[Specialisation, list[Any], tree.TreeDef]:
-        """The program for a call, with the leaves and the structure that it was made for."""
-        signature = self._signature  # of which another thread may make another one meanwhile
-        leaves, structure = signature.flatten(args, kwargs)
-        names = signature.names(structure)
-        types = tuple(signature.types(leaves, names))
-        key = structure, types, tuple(id(leaf) for leaf in leaves if isinstance(leaf, Variable))
+    def _specialised(self, call: Call, request: Request, start: float) -> Specialisation | Need:
+        """The program for a call, which has waited for it since ``start``."""
+        key = call.structure, call.types, tuple(
+            id(leaf) for leaf in call.leaves if isinstance(leaf, Variable))
         found = self._made.get(key)
         if found is not None and not self._outdated(found):
-            return found, leaves, structure  # it does not wait for others to be made
+            return found  # it does not wait for others to be made
         with self._lock:
             found = self._made.get(key)
             old = None if found is None else self._outdated(found)
             if found is not None and old is None:
-                return found, leaves, structure
-            start = time.perf_counter()
+                return found
             change = Change(old, "pass the array as an argument") if old else difference(
-                self._made.values(), names, types)
+                self._made.values(), call.names, call.types)
             if self._made and self._on_recompile == "error":
                 raise error("W405", f"{self.__name__} would be compiled again: {change.text}",
                             locs=user_loc(),
                             hint=f"{change.advice}, or allow it with on_recompile='warn'")
-
-            def make() -> Specialisation:
-                with paused_collector(), self._compiling():
-                    with taken("trace", self.__name__):
-                        traced = self._traced(signature, args, kwargs, room, nothing)
-                    stages, sources = stages_of(traced, self.options)
-                    program = make_step(stages, sources, traced.variables)
-                rivals = signature.rivals(signature.bind(args, kwargs)[0])
-                return Specialisation(traced, stages, program, tuple(names), types,
-                                      1e3 * (time.perf_counter() - start), rivals)
-
-            made = make() if not self.shares or self._made else recent(
-                f"program {room} {nothing}", self.py_func, leaves, structure, make, without_arrays,
+            made = self._make(call, request, start) if not self.shares or self._made else recent(
+                f"program {request.capacity} {request.optional}", self.py_func, call.leaves,
+                call.structure, lambda: self._make(call, request, start), without_arrays,
                 functools.partial(with_arrays, self.py_func))
-            longer = found is not None and 0 < found.traced.room < made.traced.room
+            if isinstance(made, Need):
+                return made
+            longer = found is not None and 0 < found.traced.capacity < made.traced.capacity
             if self._made and self._on_recompile == "warn" and not longer and not (
-                    change.text == ANOTHER_STATIC and self._is_choice(structure)):
+                    change.text == ANOTHER_STATIC and self._is_choice(call.structure)):
                 self._warn(change, made.milliseconds)
             self._made[key] = made
             if found is not None:
                 self._forget(found)
-            return made, leaves, structure
+            return made
+
+    def _make(self, call: Call, request: Request, start: float) -> Specialisation | Need:
+        with paused_collector(), self._compiling():
+            with taken("trace", self.__name__):
+                traced = self._traced(call, request)
+            if isinstance(traced, Need):
+                return traced
+            stages, sources = stages_of(traced, self.options)
+            program = make_step(stages, sources, traced.variables)
+        return Specialisation(traced, stages, program, tuple(call.names), call.types,
+                              1e3 * (time.perf_counter() - start), call.rivals())
 
     def _is_choice(self, structure: tree.TreeDef) -> bool:
         """Whether there is a call from which this one differs in texts, bools and members of enums
@@ -386,22 +339,11 @@ class Function(Generic[P, R]):
         method = self._unbound(args)
         if method is not self:
             return method.trace(*args[1:], **kwargs)
-        return self._retried(
-            lambda room, nothing: self._traced(
-                self._signature.of_specs(), args, kwargs, room, nothing), args, kwargs)
+        call = self._signature.of_specs().call(args, kwargs)
+        return self._attempts.until_made(self._traced, call)[0]
 
-    def _traced(
-        self, signature: Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any], items: int,
-        nothing: bool,
-    ) -> Traced:
-        with room_for(items) as room, optional(nothing) as names:
-            try:
-                return roomy(trace_as_written(
-                    self.py_func, args, kwargs, signature=signature, host=self._warned,
-                    flags=signature.traced(args, kwargs, bool)), room)
-            except Error as problem:
-                problem.optional = names.seen
-                raise
+    def _traced(self, call: Call, request: Request) -> Traced | Need:
+        return attempt_as_written(self.py_func, call, request, host=self._warned)
 
     @boundary
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:

@@ -21,6 +21,7 @@ from ...runtime.state import Writer
 from .. import tree
 from ..exact import immutable
 from ..held import is_plain
+from ..tracing.context.request import Need
 from ..tracing.guards.draws import Draws
 from ..tracing.guards.rebound import bindings
 from ..tracing.signature import is_default
@@ -87,9 +88,11 @@ class Specialisation:
         return avoiding(self.rivals, way) if self.rivals else way
 
 
-def without_arrays(made: Specialisation, arrays: Arrays) -> Specialisation | None:
+def without_arrays(made: Specialisation | Need, arrays: Arrays) -> Specialisation | None:
     """A specialisation with the number of the array in the place of each that it closes over; None
-    if it holds anything else of the user's."""
+    if it holds anything else of the user's, or is none yet."""
+    if isinstance(made, Need):
+        return None
     numbers = [next((at for at, array in enumerate(arrays) if array is capture.array), None)
                for capture in made.traced.captures]
     if None in numbers or not may_stay(made.traced) or type(made.program) is not Program:

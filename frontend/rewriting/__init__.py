@@ -16,7 +16,6 @@ Performance*, 2018):
 what Python does; on traced ones it traces the parts as regions. Lines and columns stay the user's.
 
     retrace     tracing a function as its rewritten copy
-    patience    when loops are too much to be traced round by round
     source      the rewriting itself: what code binds and changes, and what it becomes
     operators   what rewritten code calls, by one name
     regions     what rewritten statements do: parts that run on one way only

@@ -3,50 +3,58 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial, update_wrapper
 from typing import Any
 
 from ...ir.diagnose import Error, error
 from ...ir.types import Loc
+from ..tracing.context.request import Loops, Need, Request
 from ..tracing.guards.weakmethod import WeakMethod
+from ..tracing.signature import Call, Signature
 from ..tracing.source import definition, is_internal
-from ..tracing.trace import Traced, trace_function
+from ..tracing.trace import Traced, attempt, done
 from . import operators
-from .loops.counting import counted
-from .patience import LongError, grown
 from .regions.state import LOST
 
 
-def trace_as_written(function: Callable[..., Any], *args: Any, **options: Any) -> Traced:
-    """``trace_function`` of the rewritten copy of a function; of the function itself where its
-    source is not at hand. Raises TracerError (W201) for what cannot be rewritten."""
-    try:
-        try:
-            return _counted(function, False, *args, grown=grown, **options)
-        except LongError:
-            with suppress(Exception):
-                return _counted(function, True, *args, **options)
-        return _counted(function, False, *args, **options)
-    except RecursionError:
-        raise _endless(function) from None
+def attempt_as_written(
+    function: Callable[..., Any], call: Call, request: Request, **options: Any
+) -> Traced | Need:
+    """``attempt`` of the rewritten copy of a function; of the function itself where its source is
+    not at hand."""
+    with lost_names():
+        found = attempt(function, call, request, rewritten=as_written, **options)
+        if isinstance(found, Traced):
+            return found
+        problem: Exception | None = None
+        if isinstance(found.problem, NameError):
+            problem = _without_value(found.problem)
+        elif isinstance(found.problem, RecursionError):
+            problem = error(
+                "W201", "the function calls itself without an end while it is traced: the number "
+                        "that ends it is not known then", locs=definition(function),
+                hint="pass the number as a static argument, or write a loop")
+        return found if problem is None else replace(found, problem=problem)
 
 
-def _endless(function: Callable[..., Any]) -> Error:
-    return error("W201", "the function calls itself without an end while it is traced: the number "
-                         "that ends it is not known then", locs=definition(function),
-                 hint="pass the number as a static argument, or write a loop")
-
-
-def _counted(
-    function: Callable[..., Any], straight: bool, *args: Any, **options: Any
+def trace_as_written(
+    function: Callable[..., Any], args: tuple[Any, ...] = (),
+    kwargs: Mapping[str, Any] | None = None, *, signature: Signature | None = None,
+    **options: Any,
 ) -> Traced:
-    def trace() -> Traced:
-        with lost_names():
-            return trace_function(function, *args, rewritten=as_written, **options)
-
-    return counted(trace, straight)
+    """The rewritten copy of a function, traced with those loops that work. Raises TracerError
+    (W201) for what needs more than that."""
+    call = (signature or Signature(function)).call(args, kwargs or {})
+    loops: Loops | None = Loops()
+    while loops is not None:
+        found = attempt_as_written(function, call, Request(loops=loops), **options)
+        if isinstance(found, Traced):
+            return found
+        loops = loops.after(found)
+    return done(found)
 
 
 def as_written(function: Any) -> Any:

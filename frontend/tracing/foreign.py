@@ -47,7 +47,8 @@ def asks(name: str, numbers: Sequence[Any], locs: tuple[Loc, ...] = ()) -> Error
                       f"{name} outside of the function")
     behind = [frozenset() if isinstance(each, SymbolicDim) else numbers_behind(
         each.ctx, each.value) for each in numbers]
-    made.asked = frozenset().union(*behind) if behind and all(behind) else frozenset()
+    if behind and all(behind):
+        numbers[0].ctx.asked.behind(made, frozenset().union(*behind))
     return made
 
 

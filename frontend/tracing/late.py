@@ -170,8 +170,8 @@ class LateText:
             hint="name the argument in static_argnames" if static else
             "return the values, and make the text of what the function has returned")
         behind = [numbers_behind(each.ctx, each.value) for each in self.operands]
-        problem.asked = frozenset().union(*behind) if all(behind) else frozenset()
-        problem.truth = True
+        self.ctx.asked.behind(
+            problem, frozenset().union(*behind) if all(behind) else frozenset(), truth=True)
         return problem
 
     def given(self) -> None:

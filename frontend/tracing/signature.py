@@ -18,6 +18,8 @@ from collections.abc import (
     Sequence,
     Set,
 )
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -68,6 +70,40 @@ def _key(value: Any) -> Hashable:
         return (exact(value),)
     except UnhashableError:
         return None
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """A call of a function: its arguments as they came, and their leaves and structure."""
+
+    signature: Signature
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    leaves: list[Any]
+    structure: tree.TreeDef
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of the leaves."""
+        return self.signature.names(self.structure)
+
+    @cached_property
+    def types(self) -> tuple[tuple[str, TensorType], ...]:
+        """Kinds and types of the leaves; see ``Signature.types``."""
+        return tuple(self.signature.types(self.leaves, self.names))
+
+    def numbers(self, *kinds: type) -> list[str]:
+        """The names of leaves that are traced and have one of these very types."""
+        return [name for name, leaf in zip(self.names, self.leaves, strict=True)
+                if type(leaf) in kinds]
+
+    def rivals(self) -> list[tuple[int, Any]]:
+        """See ``Signature.rivals``."""
+        return self.signature.rivals(self.signature.bind(self.args, self.kwargs)[0])
+
+    def with_fixed(self, names: Iterable[str]) -> Call:
+        """The same call, of which these leaves are static, too."""
+        return self.signature.with_fixed(names).call(self.args, self.kwargs)
 
 
 class Signature:
@@ -122,7 +158,7 @@ class Signature:
     def with_fixed(self, names: Iterable[str]) -> Signature:
         """The signature in which these leaves are static, too."""
         made = copy.copy(self)
-        made.fixed = self.fixed | set(names)
+        made.fixed = frozenset(names)
         return made
 
     def of_calls(self) -> Signature:
@@ -137,13 +173,9 @@ class Signature:
         made.specs = True
         return made
 
-    def traced(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], *kinds: type
-    ) -> list[str]:
-        """The names of leaves that are traced and have one of these very types."""
-        leaves, structure = self.flatten(args, kwargs)
-        return [name for name, leaf in zip(self.names(structure), leaves, strict=True)
-                if type(leaf) in kinds]
+    def call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
+        """A call, flattened once for all that is to be known of it."""
+        return Call(self, args, kwargs, *self.flatten(args, kwargs))
 
     def by_position(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]

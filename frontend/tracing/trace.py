@@ -11,9 +11,9 @@ Closed-over arrays come after the leaves among the graph's parameters, as ``capt
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import methodcaller
 from types import CodeType, CoroutineType, FunctionType, GeneratorType, MappingProxyType
@@ -23,9 +23,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ...ir.diagnose import Error, error
-from ...ir.graph import Graph, Value
+from ...ir.graph import Graph, Value, all_nodes
+from ...ir.ops.op import Kind
 from ...ir.text.printer import print_graph
 from ...ir.types import Loc, TensorType
+from ...passes.keeping import keeps
 from .. import tree
 from ..numpy_api.dispatch import NumpyApi
 from ..numpy_api.host import Warned
@@ -40,13 +42,14 @@ from .context.active import current
 from .context.captures import Capture
 from .context.collector import paused_collector
 from .context.recorder import Rewritten, TraceContext
+from .context.request import NONE, GivenUpError, Need, Request
 from .failing import Failure, failure_of, kept
 from .foreign import refused_call
 from .guards.draws import Draws
 from .guards.lost import check_kept, check_leaks, check_unchanged, check_used_up
 from .guards.rebound import Binding, bindings
 from .operand import is_number, to_tracer
-from .signature import Signature
+from .signature import Call, Signature
 from .source import definition, is_library
 from .values.operation import Operation
 from .values.tracer import Tracer
@@ -90,7 +93,7 @@ class Traced:
     names: tuple[Binding, ...] = ()  # of closed-over arrays, see rebound
     # Exceptions of the function's own and texts of assertions, by what a failed check says.
     failures: Mapping[str, Failure] = field(default_factory=dict)
-    room: int = 0  # of items, for lists of which nobody knows how long they become
+    capacity: int = 0  # of lists of which nobody knows how long they become, in items
 
     _bound: ClassVar[WeakKeyDictionary[Graph, tuple[
         Mapping[str, Variable], tuple[Capture, ...]]]] = WeakKeyDictionary()
@@ -135,73 +138,111 @@ class Traced:
 
 
 @paused_collector()  # so that what is part of cycles only is young yet, and found at once
+def attempt(
+    function: Callable[..., Any],
+    call: Call,
+    request: Request = NONE,
+    *,
+    name: str | None = None,
+    lasting: bool = True,
+    host: Warned | None = None,
+    rewritten: Rewritten | None = None,
+) -> Traced | Need:
+    """Trace a function on the arguments of a call; see the module docstring. What it lacks where
+    it cannot be traced as it is requested.
+
+    ``lasting`` says that the graph may run many times, so that nothing is to be drawn at random
+    while tracing. Warns (TracingWarning) of that, and of values that are held beyond the trace.
+    With ``host``, what it has warned of, NumPy runs what cannot be traced. ``rewritten`` gives what
+    is called in the place of a function, here and by transforms and loops.
+    """
+    ctx: TraceContext | None = None
+    try:
+        types = call.types
+        ctx = TraceContext(name or _word(getattr(function, "__name__", "") or "main"),
+                           NumpyApi(host))
+        ctx.rewritten, ctx.request = rewritten, request
+        entries = [Leaf(label, kind, type_, None if kind == "variable" else ctx.graph.add_param(
+            type_, _word(label))) for label, (kind, type_) in zip(call.names, types, strict=True)]
+        return _recorded(ctx, function, call, entries, lasting)
+    except GivenUpError as given_up:
+        return given_up.need
+    except Exception as problem:
+        if ctx is None:
+            return Need(problem)
+        told = hidden(ctx, problem) or refused_call(problem) if isinstance(
+            problem, (TypeError, ValueError, AttributeError)) else None
+        if told is not None:
+            told.__suppress_context__ = True
+        need = ctx.asked.need(told or problem)
+        return replace(need, static=_named(need.static, entries))
+
+
 def trace_function(
     function: Callable[..., Any],
     args: tuple[Any, ...] = (),
     kwargs: Mapping[str, Any] | None = None,
     *,
     signature: Signature | None = None,
-    name: str | None = None,
-    lasting: bool = True,
-    host: Warned | None = None,
-    rewritten: Rewritten | None = None,
-    grown: Callable[[TraceContext], int] | None = None,
-    flags: Collection[str] = (),
+    **options: Any,
 ) -> Traced:
-    """Trace ``function(*args, **kwargs)``; see the module docstring.
+    """Trace ``function(*args, **kwargs)`` as it is, in one attempt."""
+    return done(attempt(function, (signature or Signature(function)).call(args, kwargs or {}),
+                        **options))
 
-    ``lasting`` says that the graph may run many times, so that nothing is to be drawn at random
-    while tracing. Warns (TracingWarning) of that, and of values that are held beyond the trace.
-    With ``host``, what it has warned of, NumPy runs what cannot be traced. ``rewritten`` gives what
-    is called in the place of a function, here and by transforms and loops. ``grown`` is asked about
-    the graph while it grows: it gives the number of nodes from which on it is asked again.
-    ``flags`` are arguments that rather become static than that the program branches on them.
-    """
-    signature = signature or Signature(function)
-    leaves, in_tree = signature.flatten(args, kwargs or {})
-    names = signature.names(in_tree)
-    types = signature.types(leaves, names)
-    ctx = TraceContext(name or _word(getattr(function, "__name__", "") or "main"),
-                       NumpyApi(host))
-    ctx.made, ctx.rewritten = [], rewritten
-    if grown is not None:
-        ctx.grown, ctx.patience = grown, grown(ctx)
-    entries: list[Leaf] = []
-    inputs: list[Any] = []
-    for leaf, label, (kind, type_) in zip(leaves, names, types, strict=True):
-        param = None if kind == "variable" else ctx.graph.add_param(type_, _word(label))
-        entries.append(Leaf(label, kind, type_, param))
-        inputs.append(leaf if param is None else _argument(ctx, param, kind, leaf))
-    ctx.flags = frozenset(each.param.name.removesuffix(":0") for each in entries
-                          if each.param is not None and each.name in flags)
+
+def done(found: Traced | Need) -> Traced:
+    """What was traced. Raises the problem of what is lacking."""
+    if isinstance(found, Traced):
+        return found
+    assert found.problem is not None
+    raise found.problem
+
+
+def _recorded(
+    ctx: TraceContext, function: Callable[..., Any], call: Call, entries: Sequence[Leaf],
+    lasting: bool,
+) -> Traced:
+    inputs = [leaf if entry.param is None else _argument(ctx, entry.param, entry.kind, leaf)
+              for leaf, entry in zip(call.leaves, entries, strict=True)]
+    if ctx.request.flags:
+        flags = call.numbers(bool)
+        ctx.flags = frozenset(each.param.name.removesuffix(":0") for each in entries
+                              if each.param is not None and each.name in flags)
     draws = Draws(function) if lasting else None
+    made = ctx.made = []
     try:
         with ctx.activate():
-            out_tree, out_kinds = _record(ctx, function, in_tree, inputs, signature)
+            out_tree, out_kinds = _record(ctx, function, call.structure, inputs, call.signature)
         ctx.finish()
-    except (TypeError, ValueError, AttributeError) as problem:
-        told = hidden(ctx, problem) or refused_call(problem)
-        for found in (problem, told):
-            if isinstance(found, Error):
-                found.asked = _named(found.asked, entries)
-        if told is None:
-            raise
-        raise told from None
     finally:
         ctx.alive = False
+    capacity = _capacity(ctx)
     if lasting:
         check_used_up(ctx.used_up)
         check_kept(ctx.kept)
     captures = tuple(ctx.captures)
     inputs.clear()
     ctx.forget()
-    check_leaks(ctx.made, function)
+    check_leaks(made, function)
     bound: tuple[Binding, ...] = ()
     if draws is not None:
         draws.check()
         bound = bindings(function, draws.functions)
-    return Traced(ctx.graph, in_tree, out_tree, tuple(entries), out_kinds, captures,
-                  dict(ctx.variables), bound, ctx.failures)
+    return Traced(ctx.graph, call.structure, out_tree, tuple(entries), out_kinds, captures,
+                  dict(ctx.variables), bound, ctx.failures, capacity)
+
+
+def _capacity(ctx: TraceContext) -> int:
+    """For how many items lists have room that may become longer than that. Raises the error of the
+    list that has asked for it if the program cannot be run again, with more."""
+    problem, ctx.asked.capacity = ctx.asked.capacity, None
+    if problem is None:
+        return 0
+    if any(node.op.foreign and node.op.kind is not Kind.EXTENT and not keeps(node)
+           for node in all_nodes(ctx.graph)):
+        raise problem
+    return ctx.request.capacity
 
 
 def _named(params: frozenset[str], entries: Sequence[Leaf]) -> frozenset[str]:

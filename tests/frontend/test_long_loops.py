@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.frontend.rewriting import patience
+from weft.frontend.rewriting.loops import counting
 from weft.ir.graph import all_nodes
 
 RNG = np.random.default_rng(0)
@@ -80,10 +80,10 @@ def test_bits_are_those_of_rounds_traced_one_by_one(
     def run() -> Any:
         return weft.compile(lambda y: program(y, 120))(y)
 
-    monkeypatch.setattr(patience, "PATIENCE", 1 << 60)
+    monkeypatch.setattr(counting, "PATIENCE", 1 << 60)
     plain = weft.tree.leaves(run())
-    monkeypatch.setattr(patience, "PATIENCE", 200)
-    monkeypatch.setattr(patience, "LONG", 500)
+    monkeypatch.setattr(counting, "PATIENCE", 200)
+    monkeypatch.setattr(counting, "LONG", 500)
     wanted = weft.tree.leaves(program(y.copy(), 120))
     for found, other, want in zip(weft.tree.leaves(run()), plain, wanted, strict=True):
         assert np.asarray(found).dtype == np.asarray(want).dtype

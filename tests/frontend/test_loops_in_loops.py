@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import weft
-from weft.frontend.rewriting import patience
 from weft.frontend.rewriting.loops import counting
 from weft.ir.graph import all_nodes
 
@@ -183,7 +182,7 @@ def check(function: Callable[..., Any], image: Any, monkeypatch: pytest.MonkeyPa
         np.testing.assert_allclose(a, b, rtol=1e-12)
         assert np.asarray(a).dtype == np.asarray(b).dtype
     with monkeypatch.context() as patch:
-        patch.setattr(patience, "PATIENCE", 1 << 60)
+        patch.setattr(counting, "PATIENCE", 1 << 60)
         for a, b in zip(found, weft.tree.leaves(weft.compile(function)(image)), strict=True):
             np.testing.assert_array_equal(a, b)
 
@@ -194,7 +193,7 @@ def size(function: Callable[..., Any], image: Any) -> int:
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops_of_the_program(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "PATIENCE", 200)
+    monkeypatch.setattr(counting, "PATIENCE", 200)
     monkeypatch.setattr(counting, "NODES", 50)
     check(LOOPS[name], RNG.random((9, 10)), monkeypatch)
     assert size(LOOPS[name], RNG.random((9, 10))) == size(LOOPS[name], RNG.random((12, 11)))
@@ -204,7 +203,7 @@ def test_loops_of_the_program(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_what_a_loop_cannot_do_is_traced_round_by_round(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "PATIENCE", 200)
+    monkeypatch.setattr(counting, "PATIENCE", 200)
     check(OTHERS[name], RNG.random((9, 10)), monkeypatch)
 
 

@@ -9,15 +9,19 @@ round, which would be compiled round by round.
 What a loop cannot carry from its start may be settled by a first round of its own: a number that
 becomes an array, say. And a body may ask for the number itself (``np.zeros(t)``): then the function
 is traced once more without such loops. So the body must do nothing but compute.
+
+    for i in range(1, n):                  loops that do not branch as well, where the rounds would
+        for j in range(1, m):              draw thousands of nodes; loops that are in none only
+            T[i, j] = T[i-1, j] + ...      where that is much more, as equal rounds are found in the
+                                           graph (``passes/roll``), gradients of them too
 """
 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field
+from functools import partial
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -28,9 +32,9 @@ from ....ir.graph import Graph, Node, all_nodes, control_of
 from ....ir.indices.index import product
 from ....ir.ops.op import Kind
 from ...tracing.arrays.growing import GrowingList
-from ...tracing.context.active import current
+from ...tracing.context.active import active, current
+from ...tracing.context.request import NONE, GivenUpError, Loops, Need, Start
 from ...tracing.source import user_loc
-from ...tracing.trace import Traced
 from ...tracing.values.tracer import Tracer
 from ..lists.growing import may_grow
 from ..regions.state import UNBOUND, Get, is_array
@@ -47,82 +51,53 @@ _BUILTINS = frozenset({
     "len", "max", "min", "range", "reversed", "round", "sorted", "sum", "tuple", "zip"})
 _ROOM = 1 << 23  # numbers in a list of unknown length
 _SIZES = 10_000  # rounds, up to which arrays of sizes of their own are traced one by one
-_AGAIN = 8  # traces that may find one more loop each
+PATIENCE = 2000  # nodes: a third of a second, about
+LONG = 10_000    # nodes, from which on a loop that is in none is too much as well
+MANY = 1000      # iterations of a loop that is given half of the nodes
+_DEEP = 2        # loops around what is traced
 
 
-class AgainError(BaseException):
-    """A loop has been found, of which the trace that goes on would be of no use."""
+@contextmanager
+def unrolled(items: Any, roots: Callable[[], Any] | None, body: Callable[[Any], Any]) -> Iterator[
+        Callable[[], None]]:
+    """Around a loop that is traced round by round: to be called before each round. That gives the
+    trace up where rounds draw too much, if the loop only computes. What is differentiated is left
+    as it is: sums of tangents have an order."""
+    loops = _loops()
+    if roots is None or loops.patient:
+        yield _nothing
+        return
+    sized = isinstance(items, (list, tuple, dict, range, np.ndarray, Tracer, Zipped, *PLAIN))
+    with loops.inside(body.__code__, len(items) if sized else 0):
+        yield partial(_check_patience, loops.around)
 
 
-@dataclass
-class Counting:
-    """What a trace does with such loops: those that are ``found`` begin with their first round,
-    those that are ``peeled``, or all (``late``), with a later one. ``straight``: those that do not
-    branch are among them. ``given_up`` are those that cannot be. ``used``: whether there are
-    any."""
-
-    straight: bool
-    late: bool = False
-    found: dict[CodeType, None] = field(default_factory=dict)
-    peeled: dict[CodeType, None] = field(default_factory=dict)
-    given_up: set[CodeType] = field(default_factory=set)
-    used: bool = False
-
-    def gives_up(self) -> bool:
-        """Whether there is a loop to try another way: the one around the others, which may have to
-        begin later, or not at all."""
-        if self.found:
-            self.peeled[self.found.popitem()[0]] = None
-        elif self.peeled:
-            self.given_up.add(self.peeled.popitem()[0])
-        else:
-            return False
-        return True
-
-    @contextmanager
-    def around(self) -> Iterator[None]:
-        """Let the loops of a trace ask this one."""
-        token = _COUNTING.set(self)
-        try:
-            yield
-        finally:
-            _COUNTING.reset(token)
+def _loops() -> Loops:
+    """What the trace that goes on does with such loops."""
+    ctx = active()
+    return NONE.loops if ctx is None else ctx.request.loops
 
 
-_COUNTING: ContextVar[Counting | None] = ContextVar("weft_counting", default=None)
+def _nothing() -> None:
+    pass
 
 
-def counted(trace: Callable[[], Traced], straight: bool) -> Traced:
-    """What ``trace`` gives, with long loops as loops of the program where bodies allow that: those
-    that branch, or (``straight``) all."""
-    early = Counting(straight)
-    for _ in range(_AGAIN):
-        try:
-            with early.around():
-                return trace()
-        except AgainError:
-            continue
-        except Exception:
-            if not early.used:
-                raise
-            if not straight or not early.gives_up():
-                break
-    late = Counting(straight, late=True)
-    try:
-        with late.around():
-            return trace()
-    except Exception:
-        if not late.used:
-            raise
-    return trace()
+def _check_patience(around: Mapping[CodeType, int]) -> None:
+    ctx = current()
+    size = len(ctx.graph.nodes)
+    if size < PATIENCE // 2 or ctx.nested or ctx.derivatives or ctx.caught:
+        return
+    if (len(around) >= (_DEEP if size < LONG else 1) and size >= PATIENCE) or any(
+            length >= MANY for length in around.values()):
+        raise GivenUpError(Need(straight=True))
 
 
 class Rounds:
     """A loop that may be one of the program, and what its first round adds to the graph."""
 
     def __init__(self, count: int | None, code: CodeType, get: Get, names: Sequence[str],
-                 counting: Counting, rows: Any = None) -> None:
-        self.count, self.code, self.get, self.counting = count, code, get, counting
+                 loops: Loops, rows: Any = None) -> None:
+        self.count, self.code, self.get, self.loops = count, code, get, loops
         self.names, self.rows = names, rows  # of which a round takes one by its number
         self.nodes = current().graph.nodes
         self.before = len(self.nodes)
@@ -134,15 +109,15 @@ class Rounds:
         names: Sequence[str],
     ) -> Rounds | None:
         """None for a loop that is short, or may do more than compute."""
-        counting = _COUNTING.get()
-        if counting is None or roots is None or not isinstance(
+        loops = _loops()
+        if loops.start is Start.NEVER or roots is None or not isinstance(
                 items, (range, Tracer, Zipped, *PLAIN)) or (
                     isinstance(items, Tracer) and not items.ndim) or len(items) < LEAST or (
                         not _all_compute(roots)):
             return None
         rows = Table.of(items, get()) if isinstance(items, PLAIN) else items
         return None if rows is None else cls(
-            len(items), body.__code__, get, names, counting, rows)
+            len(items), body.__code__, get, names, loops, rows)
 
     @classmethod
     def of_while(
@@ -151,31 +126,31 @@ class Rounds:
     ) -> Rounds | None:
         """None for a loop that may do more than compute, or is differentiated: to go back through
         it, its rounds must be known."""
-        counting = _COUNTING.get()
-        if counting is None or roots is None or current().derivatives or (
+        loops = _loops()
+        if loops.start is Start.NEVER or roots is None or current().derivatives or (
                 not _all_compute(roots)):
             return None
-        return cls(None, body.__code__, get, names, counting)
+        return cls(None, body.__code__, get, names, loops)
 
     def begin(self) -> bool:
         """Before the first round: whether the loop is one of the program."""
-        known = self.code in self.counting.found and self._are_carried()
-        self.counting.used |= known
+        known = self.code in self.loops.found and self._are_carried()
+        self.loops.used |= known
         return known
 
     def go_on(self, at: int) -> bool:
         """Before round number ``at``: whether the others are a loop of the program. Raises
-        AgainError where the first one should have been a round of it."""
+        GivenUpError where the first one should have been a round of it."""
         if self.refused or not self._is_long(at):
             return False
-        self.refused = self.code in self.counting.found or (
-            self.code in self.counting.given_up) or not self._are_carried()
+        self.refused = self.code in self.loops.found or (
+            self.code in self.loops.given_up) or not self._are_carried()
         if self.refused:
             return False
-        if not self.counting.late and self.code not in self.counting.peeled:
-            self.counting.found[self.code] = None
-            raise AgainError
-        self.counting.used = True
+        if self.loops.start is not Start.LATER and self.code not in self.loops.peeled:
+            self.loops.found[self.code] = None
+            raise GivenUpError(Need(loop=True))
+        self.loops.used = True
         return True
 
     def end(self) -> None:
@@ -214,7 +189,7 @@ class Rounds:
     def _is_straight(self) -> bool:
         """Whether loops that do not branch count, and are not differentiated."""
         ctx = current()
-        return self.counting.straight and not ctx.nested and not ctx.derivatives
+        return self.loops.straight and not ctx.nested and not ctx.derivatives
 
     def _are_carried(self) -> bool:
         return all(_is_carried(value) or may_grow(name, value)

@@ -29,7 +29,7 @@ from ..regions.adopting import Adopted
 from ..regions.branches import if_
 from ..regions.expressions import both
 from ..regions.state import Get, Part, Put, context_of, is_traced, truth
-from .counting import Rounds
+from .counting import Rounds, unrolled
 from .iterables import Zipped, most_of
 from .ranges import Range
 from .rounds import Loop, OtherCarryError
@@ -100,21 +100,23 @@ def for_(
         _from(rounds.rows, 0, asks, body, go_on, get, put, names, current())
         rounds.end()
         return
-    for at, item in enumerate(items):
-        if asks:
-            flag = truth(go_on())
-            if is_traced(flag):
-                rows = rounds.rows if at and rounds is not None and isinstance(
-                    rounds.rows, Table) and rounds.go_on(at) else items
-                _rest(rows, at, body, go_on, get, put, names, context_of(flag))
+    with unrolled(items, roots, body) as check:
+        for at, item in enumerate(items):
+            if asks:
+                flag = truth(go_on())
+                if is_traced(flag):
+                    rows = rounds.rows if at and rounds is not None and isinstance(
+                        rounds.rows, Table) and rounds.go_on(at) else items
+                    _rest(rows, at, body, go_on, get, put, names, context_of(flag))
+                    return
+                if not flag:
+                    return
+            if at and rounds is not None and rounds.go_on(at):
+                _from(rounds.rows, at, asks, body, go_on, get, put, names, current())
+                rounds.end()
                 return
-            if not flag:
-                return
-        if at and rounds is not None and rounds.go_on(at):
-            _from(rounds.rows, at, asks, body, go_on, get, put, names, current())
-            rounds.end()
-            return
-        body(item)
+            check()
+            body(item)
 
 
 def _of_chosen(

@@ -108,8 +108,7 @@ class Range:
         return np.logical_not(self.equal(other))
 
     def __hash__(self) -> int:
-        bounds = (self.start, self.stop, self.step)
-        raise next(bound for bound in bounds if isinstance(bound, Tracer)).no_key()
+        raise self._traced().no_key()
 
     def __iter__(self) -> Iterator[Any]:
         raise self._asked("how often this loop runs is not known before the function runs",
@@ -124,9 +123,13 @@ class Range:
                           "ask len(range(n)) in the function itself")
 
     def _asked(self, message: str, hint: str) -> Error:
-        problem = error("W201", message, locs=user_loc(), hint=hint)
-        problem.asked = self.behind
-        return problem
+        return self._traced().ctx.asked.behind(
+            error("W201", message, locs=user_loc(), hint=hint), self.behind)
+
+    def _traced(self) -> Tracer:
+        """A bound that is traced: one is."""
+        bounds = (self.start, self.stop, self.step)
+        return next(bound for bound in bounds if isinstance(bound, Tracer))
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):

@@ -20,6 +20,7 @@ from typing import Any
 from ....ir.diagnose import Error
 from ...tracing.arrays import views
 from ...tracing.arrays.buffer import Buffer
+from ...tracing.arrays.outside import OutsideError
 from ...tracing.context.recorder import TraceContext
 from ...tracing.values.tracer import Tracer
 from .state import Get, Put, is_array, settled
@@ -61,9 +62,12 @@ class Adopted:
     def take(self, problem: Error) -> tuple[Any, ...]:
         """Adopt what the region could not change; the values of new names. Raises the problem where
         that is none of this trace, or nothing that can be chosen or carried."""
-        if isinstance(problem.written, Changed):
-            return self._take_thing(problem.written, problem)
-        found = self._here(problem.written)
+        if not isinstance(problem, OutsideError):
+            raise problem
+        changed = problem.thing
+        if isinstance(changed, Changed) and not isinstance(changed.thing, Buffer):
+            return self._take_thing(changed, problem)
+        found = self._here(changed.thing if isinstance(changed, Changed) else changed)
         if found is None or any(found is array for array in self.arrays):
             raise problem
         self.arrays.append(found)
@@ -71,8 +75,6 @@ class Adopted:
 
     def _take_thing(self, changed: Changed, problem: Error) -> tuple[Any, ...]:
         thing = changed.thing
-        if isinstance(thing, Buffer):
-            return self.take(_of(problem, thing))
         if not _can_be_held(thing) or any(
                 thing is other for other in self.things) or is_outside(thing):
             raise problem
@@ -91,11 +93,6 @@ class Adopted:
             return array
         copy = self.ctx.own_copy(array)
         return None if copy is None else views.owner(copy)  # type: ignore[return-value]
-
-
-def _of(problem: Error, array: Any) -> Error:
-    problem.written = array
-    return problem
 
 
 def _can_be_held(thing: Any) -> bool:

@@ -10,36 +10,13 @@ flag, and no check.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from ...tracing.arrays.growing import Item
 from ...tracing.arrays.maybe import Maybe, is_maybe
+from ...tracing.context.active import active
 from .state import UNBOUND
-
-
-@dataclass
-class Optional:
-    """Whether names may be such, and whether some would have been if they might."""
-
-    allowed: bool
-    seen: bool = False
-
-
-_OPTIONAL: ContextVar[Optional | None] = ContextVar("weft_optional", default=None)
-
-
-@contextmanager
-def optional(allowed: bool) -> Iterator[Optional]:
-    """Let names be such, or find out whether that would help."""
-    token = _OPTIONAL.set(made := Optional(allowed))
-    try:
-        yield made
-    finally:
-        _OPTIONAL.reset(token)
 
 
 class Slots(dict[Any, Any]):
@@ -90,7 +67,7 @@ def common(values: Sequence[Any]) -> Kind | None:
     """What values are like of which some, or items of which, may be None; None where all are known
     to be there, or none is, or where they are not alike."""
     first = values[0]
-    if _OPTIONAL.get() is None or all(value is first for value in values):
+    if all(value is first for value in values):
         return None
     if _is_nest(first):
         if not all(type(value) is type(first) and _keys(value) == _keys(first)
@@ -102,8 +79,7 @@ def common(values: Sequence[Any]) -> Kind | None:
 
 
 def _common(values: Sequence[Any]) -> Item | None:
-    state = _OPTIONAL.get()
-    if state is None or not any(value is None or is_maybe(value) for value in values) or any(
+    if not any(value is None or is_maybe(value) for value in values) or any(
             value is UNBOUND for value in values):
         return None
     found: Item | None = None
@@ -114,7 +90,10 @@ def _common(values: Sequence[Any]) -> Item | None:
             if found is None or any(a.shape and a != b for a, b in zip(
                     found.types, item.types if item is not None else (), strict=True)):
                 return None
-    if found is not None and not state.allowed:
-        state.seen = True
+    ctx = active()
+    if ctx is None:
+        return None
+    if found is not None and not ctx.request.optional:
+        ctx.asked.optional = True
         return None
     return found

@@ -24,8 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.diagnose import Error, error
+from ....ir.diagnose import Error
 from ...tracing.arrays.buffer import Buffer, TracedBuffer
+from ...tracing.arrays.outside import OutsideError
 from ...tracing.source import is_internal, user_loc
 from ...tracing.trace import is_start
 from ...tracing.values.methods import ArrayMethods
@@ -92,13 +93,12 @@ def _put_back(before: list[tuple[str, Any, Any]]) -> None:
 
 def _problem(name: str, thing: Any) -> Error:
     what = "array" if isinstance(thing, np.ndarray) else type(thing).__name__
-    problem = error("W203", f"'{name}' leads to {'an' if what[0] in 'aeiou' else 'a'} {what} "
-                            "that is changed where it is not known before the function runs "
-                            "whether or how often: by a function, a method or another name",
-                    locs=user_loc(), hint="change it by its own name in the very statement "
-                                          "(p[0] = v, c.n += 1), or return the new value")
-    problem.written = Changed(name, thing)
-    return problem
+    return OutsideError(
+        f"'{name}' leads to {'an' if what[0] in 'aeiou' else 'a'} {what} that is changed where it "
+        "is not known before the function runs whether or how often: by a function, a method or "
+        "another name", Changed(name, thing), locs=user_loc(),
+        hint="change it by its own name in the very statement (p[0] = v, c.n += 1), or return the "
+             "new value")
 
 
 def _reached(names: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:

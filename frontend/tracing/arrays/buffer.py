@@ -18,12 +18,12 @@ from weakref import ref
 
 import numpy as np
 
-from ....ir.diagnose import error
 from ....ir.types import number_kind
 from ..context.scope import RECORDING, Recording
 from ..source import user_loc
 from ..values.methods import ArrayMethods
 from ..values.tracer import Tracer
+from .outside import OutsideError
 from .place import place_of
 
 Array = np.ndarray[Any, Any]
@@ -53,11 +53,9 @@ class Memory:
         if self.tracer is not None:
             return
         if ctx is None or self.ctx is not ctx:
-            problem = error("W203", "this array was not made in the function that is traced now, "
-                                    "and cannot hold its values", locs=user_loc(),
-                            hint="copy it first: own = np.array(y)")
-            problem.written = self.owner()
-            raise problem
+            raise OutsideError("this array was not made in the function that is traced now, and "
+                               "cannot hold its values", self.owner(), locs=user_loc(),
+                               hint="copy it first: own = np.array(y)")
         whole = self.whole
         made: Tracer = ctx.apply(ctx.constant, (whole,))
         self.tracer = Tracer(ctx, made.value)  # which is nobody's argument

@@ -29,6 +29,7 @@ from ..context.scope import Recording
 from ..source import user_loc
 from ..values.drawn import refused_draw
 from .array import Link, TracedArray
+from .outside import OutsideError
 
 X = TypeVar("X", bound=TracedArray)
 
@@ -321,11 +322,10 @@ def _writable(x: TracedArray, ctx: Recording) -> None:
                     "in place", locs=user_loc(), types=[x.type],
             hint="copy the argument first (x = x.copy()), or write y = x.at[i].set(v)")
     if here.ctx is not ctx or here.plain is not None:
-        problem = error("W203", f"{x.name} belongs to the function around this one and cannot be "
-                                "changed in place here", locs=user_loc(), types=[x.type],
-                        hint="change a copy of it, x.copy(), and return that")
-        problem.written = here if here.plain is None else here.plain
-        raise problem
+        raise OutsideError(
+            f"{x.name} belongs to the function around this one and cannot be changed in place here",
+            here if here.plain is None else here.plain, locs=user_loc(), types=[x.type],
+            hint="change a copy of it, x.copy(), and return that")
 
 
 def _changed(x: TracedArray, changed: TracedArray) -> Error:

@@ -37,6 +37,7 @@ from ..values.operation import Operation
 from ..values.tracer import Tracer
 from .captures import Capture, Captures
 from .effects import Effects
+from .request import NONE, Asked, Request
 from .scope import RECORDING, SCOPE, Api, Recording, Scope, Writes
 
 Array = np.ndarray[Any, Any]
@@ -92,9 +93,8 @@ class TraceContext(Effects):
         # Of an array around this region, what the region has of it, if it may change that memory.
         self.copied: Callable[[Tracer], Tracer | None] | None = None
         self.lock = freed(threading.RLock())  # held by who changes the graph, or needs it unchanged
-        # Asked as soon as the graph has so many nodes; it gives the next number.
-        self.grown: Callable[[TraceContext], int] | None = None
-        self.patience = sys.maxsize
+        self.request: Request = NONE if parent is None else parent.request
+        self.asked: Asked = Asked() if parent is None else parent.asked
         # Parameters that are bools, each of which has a program of its own where Python branches.
         self.flags: frozenset[str] = frozenset()
         self._busy = False
@@ -196,8 +196,6 @@ class TraceContext(Effects):
             builder.prefix, builder.device = scope.prefix, scope.device
             builder.after = self.own_nodes(scope.after, builder.locs) if scope.after else ()
             first = len(self.graph.nodes)
-            if first >= self.patience and self.grown is not None:
-                self.patience = self.grown(self)
             token = ACTIVE.set(self)
             self._busy = True
             try:

@@ -23,6 +23,7 @@ from ....ir.graph import Builder, Graph, Node, Value
 from ....ir.indices.index import Dim
 from ....ir.types import Device, DType, Loc
 from ..source import user_loc
+from .request import Asked, Request
 
 A = TypeVar("A")
 
@@ -79,6 +80,8 @@ class Recording(Protocol):
     used_up: list[tuple[str, tuple[Loc, ...]]]
     traced_memory: bool
     lock: Any
+    request: Request
+    asked: Asked
 
     @property
     def parent(self) -> Recording | None: ...

@@ -24,7 +24,7 @@ class Unknown(TracedArray):
 
     __slots__ = ()
 
-    def _no_number(self, what: str, hint: str = "") -> Error:
+    def _no_number(self, what: str, hint: str = "", truth: bool = False) -> Error:
         if not self._ctx.alive:
             return self._leaked()
         problem = refused_draw(made_here=bool(self.ndim))
@@ -37,7 +37,7 @@ class Unknown(TracedArray):
                 "W201", f"{self.name} is traced: {known} is not known before the function runs",
                 locs=locs, types=[self.type], hint=by_host if name else self._ctx.by_source(
                     hint or self._or_static("compute with NumPy functions")))
-            problem.asked = numbers_behind(self._ctx, self.value)
+            self._ctx.asked.behind(problem, numbers_behind(self._ctx, self.value), truth)
         return self._refused(problem)
 
     @property
@@ -54,10 +54,8 @@ class Unknown(TracedArray):
         return problem
 
     def __bool__(self) -> bool:
-        problem = self._no_number("its truth value", self._or_static(
-            self._ctx.in_function(truth_hint(user_loc()))))
-        problem.truth = True
-        raise problem
+        raise self._no_number("its truth value", self._or_static(
+            self._ctx.in_function(truth_hint(user_loc()))), truth=True)
 
     def __hash__(self) -> int:
         """Of what a graph names, a key of a feed_dict; elsewhere equal numbers would be different
@@ -73,10 +71,8 @@ class Unknown(TracedArray):
 
     def no_text(self, what: str) -> Error:
         """For who asks for the text itself: an integer argument is better a static one."""
-        problem = self._no_number(what, self._or_static(
-            "return the value, and make the text of what the function has returned"))
-        problem.truth = True
-        return problem
+        return self._no_number(what, self._or_static(
+            "return the value, and make the text of what the function has returned"), truth=True)
 
     def _classed(self) -> None:
         """C code asks for the class, which may be ``isinstance`` as a value: rewritten code has a

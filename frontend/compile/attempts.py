@@ -1,0 +1,118 @@
+"""What a function traces with: attempts, each with what the one before has lacked.
+
+    n is asked for as a size     n is static from now on: each of its values has its own program
+    a list grows without an end  it has capacity for FIRST items; where a step needs more, for TIMES
+                                 as many, in a program that is made anew
+    best is None on some ways    it may be, in this program
+    a loop draws too much        it is a loop of the program; see ``tracing/context/request``
+
+What is of no use is taken back: the error is that of the first attempt.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from ...ir.diagnose import Error
+from ..rewriting.lists.room import FIRST, MOST, TIMES
+from ..tracing.context.request import Loops, Need, Request
+from ..tracing.signature import Call, Signature
+
+T = TypeVar("T")
+
+
+class Attempts:
+    """What the calls of a function have taught about how it is to be traced. ``fixed``: arguments
+    that have become static, and why; ``capacity``: of lists of which nobody knows how long they
+    become."""
+
+    def __init__(self, signature: Signature, lock: AbstractContextManager[Any]) -> None:
+        self.signature, self._lock = signature, lock
+        self.fixed: Mapping[str, str] = {}
+        self.capacity = FIRST
+
+    def more_capacity(self) -> bool:
+        """Have longer lists from now on; False if they may not be longer."""
+        if self.capacity * TIMES > MOST:
+            return False
+        self.capacity *= TIMES
+        return True
+
+    def until_made(
+        self, make: Callable[[Call, Request], T | Need], call: Call
+    ) -> tuple[T, Call]:
+        """What ``make`` gives as soon as it lacks nothing, and the call that it gives that for."""
+        saved = self.fixed
+        first: Exception | None = None     # the problem before all integers were static
+        optional: Exception | None = None  # before names might be None
+        request = self._request(call)
+        while True:
+            found = _untyped(call) or make(call, request)
+            if not isinstance(found, Need):
+                return found, call
+            loops = request.loops.after(found)
+            if loops is not None:
+                request = replace(request, loops=loops)
+                continue
+            problem = found.problem
+            assert problem is not None  # else there are loops to go on with
+            if not isinstance(problem, Error):
+                raise problem
+            with self._lock:  # of threads that need the same one makes arguments static
+                if call.signature.fixed == self.fixed.keys():
+                    names = _numbers(found, call)
+                    if found.capacity and not request.capacity and not names:
+                        request = replace(request, capacity=self.capacity, loops=Loops())
+                        continue
+                    if found.optional and optional is None and not names:
+                        optional = problem
+                        request = replace(request, optional=True, loops=Loops())
+                        continue
+                    if not names and (first is not None or not call.numbers(int)):
+                        self._fix(saved)
+                        raise optional or first or problem
+                    if not names:
+                        first = problem
+                    self._fix({**self.fixed, **dict.fromkeys(
+                        names or call.numbers(int), _reason(problem, call, names))})
+                call = call.with_fixed(self.fixed)
+            request = replace(request, loops=Loops())
+
+    def _request(self, call: Call) -> Request:
+        """What to begin with: no capacity, if a number may say how long lists become."""
+        return Request(0 if call.numbers(bool, int, float) else self.capacity, flags=True)
+
+    def _fix(self, reasons: Mapping[str, str]) -> None:
+        """Have just these arguments be static by themselves, from now on."""
+        self.fixed, self.signature = reasons, self.signature.with_fixed(reasons)
+
+
+def _untyped(call: Call) -> Need | None:
+    """What a call lacks of which an argument has no type, as an integer of more than 64 bits."""
+    try:
+        _ = call.types
+    except Error as problem:
+        return Need(problem)
+    return None
+
+
+def _numbers(need: Need, call: Call) -> frozenset[str]:
+    """The arguments that decide what a trace asked for, if these are Python's numbers only; of a
+    choice, integers, as floats that are compared have too many values."""
+    kinds = (bool, int) if need.truth else (bool, int, float)
+    return need.static if need.static.issubset(call.numbers(*kinds)) else frozenset()
+
+
+def _reason(problem: Error, call: Call, names: frozenset[str]) -> str:
+    """Why arguments become static: these, or else all integers."""
+    if not names:
+        return "it is an integer without whose value there was no trace"
+    kind, where = "a number whose value is", next(iter(problem.locs), None)
+    if names.issubset(call.numbers(bool)):
+        kind = "a bool that is"
+    place = f" at {os.path.basename(where.file)}:{where.line}" if where else ""
+    return f"it is {kind} asked for{place}"

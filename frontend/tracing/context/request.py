@@ -1,0 +1,154 @@
+"""What a trace is asked for, and what one lacks that has failed: data, for who asks again.
+
+    request = Request()
+    while isinstance(found := attempt(function, call, request), Need):
+        request = ...             a number that is static, capacity for a list, other loops
+
+The user's code runs once, or once more for each kind of need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from types import CodeType
+from weakref import WeakKeyDictionary
+
+from ....ir.diagnose import Error
+
+_TRACES = 8  # that may find one more loop each
+
+
+class GivenUpError(BaseException):
+    """The trace that goes on would be of no use without what it needs. No handler of the user's is
+    for it."""
+
+    def __init__(self, need: Need) -> None:
+        super().__init__()
+        self.need = need
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a trace lacks. ``problem`` is the error for who cannot have it; None only of one that
+    is given up for its loops."""
+
+    problem: Exception | None = None
+    # Arguments whose values were asked for, numbers all of them; ``truth``: as one truth value.
+    static: frozenset[str] = frozenset()
+    truth: bool = False
+    capacity: bool = False  # for lists of which nobody knows how long they become
+    optional: bool = False  # names that are None on some ways only
+    loop: bool = False      # one more is known that had better be a loop of the program
+    straight: bool = False  # loops that do not branch had better be, too: they draw many nodes
+
+
+class Start(Enum):
+    """With which round a loop of the program begins."""
+
+    FIRST = "first"
+    LATER = "later"
+    NEVER = "never"
+
+
+@dataclass
+class Loops:
+    """Which loops of known length are loops of the program: those that are ``found`` begin with
+    their first round, those that are ``peeled`` with a later one. ``straight``: those that do not
+    branch are among them. ``given_up`` are those that cannot be. ``used``: whether there are any.
+    ``patient``: a trace is not given up because it draws many nodes."""
+
+    start: Start = Start.FIRST
+    straight: bool = False
+    patient: bool = False
+    found: dict[CodeType, None] = field(default_factory=dict)
+    peeled: dict[CodeType, None] = field(default_factory=dict)
+    given_up: set[CodeType] = field(default_factory=set)
+    used: bool = False
+    traces: int = 0
+    around: dict[CodeType, int] = field(default_factory=dict)  # of the running line: their lengths
+
+    @contextmanager
+    def inside(self, code: CodeType, length: int) -> Iterator[None]:
+        """Around the rounds of a loop that only computes; of length 0 where that is not known."""
+        outer = self.around.get(code)
+        self.around[code] = max(outer or 0, length)
+        try:
+            yield
+        finally:
+            if outer is None:
+                del self.around[code]
+            else:
+                self.around[code] = outer
+
+    def after(self, need: Need) -> Loops | None:
+        """What to trace with after a trace that has failed; None if loops are not why."""
+        if need.straight:
+            return Loops(straight=True, patient=True)
+        if need.loop:
+            return self._again()
+        if self.used and self.start is Start.FIRST:
+            if self.straight and self._give_up():
+                return self._again()
+            return Loops(Start.LATER, self.straight, self.patient)
+        if self.used:
+            return Loops(Start.NEVER, self.straight, self.patient)
+        return Loops(patient=True) if self.straight else None
+
+    def _again(self) -> Loops:
+        if self.traces + 1 == _TRACES:
+            return Loops(Start.LATER, self.straight, self.patient)
+        return replace(self, used=False, traces=self.traces + 1)
+
+    def _give_up(self) -> bool:
+        """Whether there is a loop to try another way: the one around the others, which may have to
+        begin later, or not at all."""
+        if self.found:
+            self.peeled[self.found.popitem()[0]] = None
+        elif self.peeled:
+            self.given_up.add(self.peeled.popitem()[0])
+        else:
+            return False
+        return True
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a trace may do. ``capacity``: for how many items there is room in lists of which nobody
+    knows how long they become, none if it is 0. ``optional``: names may be None on some ways.
+    ``flags``: bools among the arguments rather become static than that the program branches on
+    them."""
+
+    capacity: int = 0
+    optional: bool = False
+    flags: bool = False
+    loops: Loops = field(default_factory=Loops)
+
+
+NONE = Request(loops=Loops(Start.NEVER, patient=True))
+"""What a trace may do that cannot be made again: a graph's."""
+
+
+class Asked:
+    """What a trace has asked for until now."""
+
+    def __init__(self) -> None:
+        # By the error of who asked: most are nobody's reason in the end.
+        self._numbers: WeakKeyDictionary[Error, tuple[frozenset[str], bool]] = WeakKeyDictionary()
+        self.capacity: Error | None = None  # of the list that has asked for it
+        self.optional = False
+
+    def behind(self, problem: Error, numbers: frozenset[str], truth: bool = False) -> Error:
+        """The error of who asks for a value that is computed of these parameters and of nothing
+        else; ``truth``: for its truth."""
+        self._numbers[problem] = numbers, truth
+        return problem
+
+    def need(self, problem: Exception) -> Need:
+        """What a trace lacks that has ended in this."""
+        static, truth = frozenset[str](), False
+        if isinstance(problem, Error):
+            static, truth = self._numbers.get(problem, (static, truth))
+        return Need(problem, static, truth, problem is self.capacity, self.optional)
