@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from .frontend import elsewhere as _elsewhere
 from .frontend import tree
 from .frontend.checkpoints import QueueRunner, Saver, restore, save
-from .frontend.compile.decorator import compile, export
-from .frontend.compile.function import CacheInfo, Function, RecompileWarning
-from .frontend.compile.stages import Compiled, Lowered, MemoryAnalysis
+from .frontend.engine.decorator import compile, export
+from .frontend.engine.function import CacheInfo, Function, RecompileWarning
+from .frontend.engine.stages import Compiled, Lowered, MemoryAnalysis
 from .frontend.interchange.artifact import load
 from .frontend.interchange.tensorboard import SummaryWriter
 from .frontend.library import data, nn, optim, random, special

@@ -19,8 +19,8 @@ import numpy as np
 
 from ...ir.diagnose import error
 from ...runtime.checkpoint import save
-from ..compile.decorator import compile as compile_function
-from ..compile.decorator import export
+from ..engine.decorator import compile as compile_function
+from ..engine.decorator import export
 from ..library import nn, optim
 from ..tracing.arrays.variable import Variable
 from . import pictures

@@ -42,10 +42,10 @@ from ...ir.types import TensorType, parse_type
 from ...ir.verify.graph import symbols_in
 from ...ir.verify.verifier import read
 from ...passes.manager import PassManager, parse_passes
-from ..compile.decorator import compile, export
-from ..compile.flow import FlowStages, device_names, step_stages
-from ..compile.function import Function
-from ..compile.pipeline import STAGES, Stages
+from ..engine.decorator import compile, export
+from ..engine.flow import FlowStages, device_names, step_stages
+from ..engine.function import Function
+from ..engine.pipeline import STAGES, Stages
 from ..rewriting.calls.foreign import calls_only
 from ..session.costs import load_costs
 from ..session.graph import Graph

@@ -14,9 +14,9 @@ from ...ir.types import TensorType
 from ...runtime.flow.helpers import Helpers
 from ...runtime.flow.program import FlowProgram
 from ...runtime.program import Source
-from ..compile.link import make_program
-from ..compile.oracle import example_array
-from ..compile.pipeline import Options, Stages
+from ..engine.link import make_program
+from ..engine.oracle import example_array
+from ..engine.pipeline import Options, Stages
 from ..tracing.arrays.variable import Variable
 
 

@@ -17,10 +17,10 @@ from ...ir.kernels.kernel import Kernel
 from ...ir.plans.plan import Plan
 from ...ir.types import TensorType
 from ...passes.inline import inline_regions
-from ..compile.flow import FlowStages, make_step, step_stages
-from ..compile.oracle import DEFAULT_SIZE, example_array
-from ..compile.pipeline import Options, Stages
-from ..compile.stages import kernel_flops
+from ..engine.flow import FlowStages, make_step, step_stages
+from ..engine.oracle import DEFAULT_SIZE, example_array
+from ..engine.pipeline import Options, Stages
+from ..engine.stages import kernel_flops
 from ..session import graph as session_graph
 from ..session.saved import Saved
 from ..session.session import Session

@@ -47,8 +47,8 @@ from ...runtime.shards import write_tensors
 from ...runtime.state import cut
 from ...runtime.tree import TreeDef, describe
 from ...runtime.verified import digest
-from ..compile.flow import FlowStages
-from ..compile.pipeline import Stages
+from ..engine.flow import FlowStages
+from ..engine.pipeline import Stages
 from ..tracing.arrays.selection import has_found
 from ..tracing.source import user_loc
 from ..tracing.trace import Checked, Leaf, Traced

@@ -20,8 +20,8 @@ from ...ir.forks import held
 from ...ir.graph import Graph as IRGraph
 from ...ir.types import number_kind
 from ...runtime.files import written
-from ..compile.function import Function
-from ..compile.stages import Compiled, Lowered
+from ..engine.function import Function
+from ..engine.stages import Compiled, Lowered
 from ..session.graph import Graph
 from ..session.session import Session
 from ..tracing.arrays.variable import Variable

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.ops.table import OPS
-from ..compile.eager import run_eagerly
+from ..engine.eager import run_eagerly
 from ..numpy_api.elements import special as bodies
 from ..tracing.context.active import composite, context_for
 from ..tracing.operand import result_dtype, spread_all

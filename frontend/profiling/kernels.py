@@ -17,7 +17,7 @@ from ...ir.plans.times import clocked_steps
 from ...ir.types import Device, Loc, TensorType
 from ...passes.placement.costs import Costs
 from ...runtime.profile.recording import Recorder, Rows, Runs
-from ..compile.stages import kernel_flops
+from ..engine.stages import kernel_flops
 
 Share = tuple[Loc, float]
 

@@ -29,10 +29,10 @@ from ...passes.placement.units import Unit, units_of
 from ...runtime.files import new_file, written
 from ...runtime.flow.helpers import Helpers
 from ...runtime.threads import thread_limit
-from ..compile.flow import FlowStages, make_flow, step_stages
-from ..compile.gpu import local_costs
-from ..compile.link import make_program
-from ..compile.pipeline import Options, Stages
+from ..engine.flow import FlowStages, make_flow, step_stages
+from ..engine.gpu import local_costs
+from ..engine.link import make_program
+from ..engine.pipeline import Options, Stages
 from ..tracing.source import user_loc
 
 Array = np.ndarray[Any, Any]

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import tree
-from ..compile.flow import FlowStages
-from ..compile.pipeline import Stages
-from ..compile.stages import Lowered
+from ..engine.flow import FlowStages
+from ..engine.pipeline import Stages
+from ..engine.stages import Lowered
 from ..tracing.trace import Leaf, Traced
 
 

@@ -23,11 +23,11 @@ from ...runtime.flow.helpers import Helpers
 from ...runtime.program import Program, Source
 from ...runtime.watch import Watch, seconds_of
 from .. import tree
-from ..compile.flow import FlowStages, device_names, make_step, step_stages
-from ..compile.gpu import described
-from ..compile.pipeline import BUILDING, STEPS, Options, Stages
-from ..compile.progress import Hook, checked, compiling, taken
-from ..compile.stages import Lowered
+from ..engine.flow import FlowStages, device_names, make_step, step_stages
+from ..engine.gpu import described
+from ..engine.pipeline import BUILDING, STEPS, Options, Stages
+from ..engine.progress import Hook, checked, compiling, taken
+from ..engine.stages import Lowered
 from ..stays import Stays
 from ..tracing.arrays.variable import Variable
 from ..tracing.boundary import boundary, leave

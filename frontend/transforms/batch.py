@@ -17,7 +17,7 @@ from ...ir.indices.index import Dim
 from ...ir.types import I64, TensorType
 from ...passes.transform.batch import Batched, batch
 from .. import tree
-from ..compile.eager import run_eagerly
+from ..engine.eager import run_eagerly
 from ..tracing.context.active import context_for, current
 from ..tracing.context.lanes import lanes
 from ..tracing.context.recorder import TraceContext

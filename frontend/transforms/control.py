@@ -21,7 +21,7 @@ from ...ir.diagnose import error
 from ...ir.indices.dims import larger
 from ...ir.ops.control.region import ENDLESS
 from .. import tree
-from ..compile.eager import run_eagerly
+from ..engine.eager import run_eagerly
 from ..tracing.boundary import boundary
 from ..tracing.context.active import context_for
 from ..tracing.operand import as_dim, as_int

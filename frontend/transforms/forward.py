@@ -14,7 +14,7 @@ from ...ir.diagnose import error
 from ...ir.indices.dims import differ
 from ...passes.transform import forward
 from .. import tree
-from ..compile.eager import run_eagerly
+from ..engine.eager import run_eagerly
 from ..tracing.boundary import boundary
 from ..tracing.context.active import context_for, current
 from ..tracing.context.recorder import TraceContext

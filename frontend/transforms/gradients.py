@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..compile.decorator import compile
-from ..compile.function import Function
+from ..engine.decorator import compile
+from ..engine.function import Function
 from ..tracing.boundary import boundary
 from . import batch
 from . import reverse as transforms

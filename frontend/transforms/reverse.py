@@ -24,7 +24,7 @@ from ...ir.types import TensorType, as_dtype
 from ...passes.transform import reverse
 from ...passes.transform.emit import emit_graph
 from .. import tree
-from ..compile.eager import run_eagerly
+from ..engine.eager import run_eagerly
 from ..tracing.arrays.variable import Variable
 from ..tracing.context.active import context_for, current
 from ..tracing.context.recorder import TraceContext

@@ -12,8 +12,8 @@ from ...ir.plans.calls import Body, BranchCall, Call, GroupCall, LoopCall
 from ...ir.plans.plan import KernelCall, Launch, all_steps
 from ...ir.text.printer import print_graph, print_kernel
 from ...passes.placement.costs import Costs
-from ..compile.flow import FlowStages
-from ..compile.pipeline import Stages
+from ..engine.flow import FlowStages
+from ..engine.pipeline import Stages
 from .document import Document
 from .items import Drawing
 from .memory import memory_data

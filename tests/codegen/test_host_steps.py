@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import weft
-from weft.frontend.compile.link import make_program
-from weft.frontend.compile.pipeline import Options, Stages
+from weft.frontend.engine.link import make_program
+from weft.frontend.engine.pipeline import Options, Stages
 from weft.ir.diagnose import Error, ShapeError, TextError
 from weft.ir.interp.graph import run_graph, run_plan
 from weft.ir.plans.plan import host_steps

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.frontend.compile.eager import run_eagerly
+from weft.frontend.engine.eager import run_eagerly
 from weft.ir.diagnose import Error, ShapeError
 from weft.ir.graph import all_nodes, apart
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weft
-from weft.frontend.compile.eager import run_eagerly
+from weft.frontend.engine.eager import run_eagerly
 from weft.frontend.tracing.signature import Signature
 from weft.frontend.tracing.trace import trace_function
 from weft.ir.diagnose import DTypeError, Error

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from test_numpy_rows import agree, differences
 
 import weft
-from weft.frontend.compile.eager import run_eagerly
+from weft.frontend.engine.eager import run_eagerly
 from weft.ir.diagnose import Error
 
 X = np.random.default_rng(4).uniform(-3, 3, (5, 4))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_numpy_rows import agree
 
-from weft.frontend.compile.eager import run_eagerly
+from weft.frontend.engine.eager import run_eagerly
 from weft.ir.diagnose import Error
 
 DTYPES = (np.float64, np.float32, np.int32, np.uint8, np.bool_)

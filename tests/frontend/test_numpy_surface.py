@@ -12,7 +12,7 @@ import pytest
 from test_numpy_api import INTS, B, M, V, W, X, check
 
 import weft
-from weft.frontend.compile.eager import run_eagerly
+from weft.frontend.engine.eager import run_eagerly
 from weft.frontend.library import nn
 from weft.frontend.numpy_api.registry import ROWS
 from weft.frontend.tracing.arrays.variable import Variable

@@ -10,8 +10,8 @@ import pytest
 from programs import wrong_simplify
 
 import weft
-from weft.frontend.compile import pipeline
-from weft.frontend.compile.oracle import example_array
+from weft.frontend.engine import pipeline
+from weft.frontend.engine.oracle import example_array
 from weft.ir.plans.plan import Plan, map_launches
 from weft.ir.types import parse_type
 from weft.passes import manager

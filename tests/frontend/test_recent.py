@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.frontend.compile import recent
+from weft.frontend.engine import recent
 
 W = np.array([1.0, 2.0, 3.0])
 scale = 2.0

@@ -15,7 +15,7 @@ import pytest
 from running import in_threads
 
 from weft.frontend import tree
-from weft.frontend.compile.eager import interpret, run_eagerly
+from weft.frontend.engine.eager import interpret, run_eagerly
 from weft.frontend.library import nn
 from weft.frontend.library.random import default_rng
 from weft.frontend.session.graph import Graph, placeholder

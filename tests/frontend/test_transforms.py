@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from weft.frontend.compile.eager import run_eagerly
+from weft.frontend.engine.eager import run_eagerly
 from weft.frontend.library import nn
 from weft.frontend.session.graph import Graph, placeholder
 from weft.frontend.tracing.arrays.variable import Variable

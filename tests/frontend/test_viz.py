@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import weft
 from weft.frontend.cli.main import main
-from weft.frontend.compile.stages import kernel_flops
+from weft.frontend.engine.stages import kernel_flops
 from weft.frontend.viz.items import Drawing, Edge, Item
 from weft.frontend.viz.layers import WIDE, layers
 from weft.frontend.viz.memory import Timeline

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.frontend.compile.stages import Lowered
+from weft.frontend.engine.stages import Lowered
 from weft.ir.plans.calls import kernel_calls
 from weft.ir.verify.verifier import verify_kernel
 

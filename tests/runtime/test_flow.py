@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import weft
-from weft.frontend.compile.flow import FlowStages, make_flow, step_stages
-from weft.frontend.compile.pipeline import Options, Stages
+from weft.frontend.engine.flow import FlowStages, make_flow, step_stages
+from weft.frontend.engine.pipeline import Options, Stages
 from weft.ir.diagnose import DeadlineError, OutOfRangeError
 from weft.ir.graph import Builder, Graph
 from weft.ir.indices.index import symbol

@@ -13,7 +13,7 @@ import numpy as np
 from numpy_samples import Sample, kinds
 
 import weft
-from weft.frontend.compile.eager import run_eagerly
+from weft.frontend.engine.eager import run_eagerly
 from weft.ir.diagnose import Error
 from weft.ir.graph import Graph, all_nodes
 from weft.ir.ops.op import Kind

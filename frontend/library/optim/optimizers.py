@@ -12,7 +12,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.forks import freed
 from ... import tree
-from ...compile.eager import run_eagerly
+from ...engine.eager import run_eagerly
 from ...session.graph import Graph
 from ...tracing.arrays.variable import Variable
 from ...tracing.context.active import active, context_of

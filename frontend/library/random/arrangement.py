@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ...compile.decorator import compile as compile_function
-from ...compile.function import Function
+from ...engine.decorator import compile as compile_function
+from ...engine.function import Function
 from ...tracing.arrays.variable import Variable
 from ...tracing.context.active import active, context_for
 from ...tracing.operand import axis_of, is_weak, to_tracer

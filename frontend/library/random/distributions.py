@@ -18,8 +18,8 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.indices.index import Dim
-from ...compile.decorator import compile as compile_function
-from ...compile.function import Function
+from ...engine.decorator import compile as compile_function
+from ...engine.function import Function
 from ...tracing.context.active import current
 from ...tracing.operand import common_shape, is_number, spread, strong, to_tracer, type_of
 from ...tracing.source import user_loc

@@ -17,7 +17,7 @@ import numpy as np
 from support import with_source
 
 import weft
-from weft.frontend.compile.eager import interpret
+from weft.frontend.engine.eager import interpret
 from weft.ir.diagnose import Error
 
 from .draw import Program
