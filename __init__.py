@@ -14,12 +14,12 @@ and fetching any value; ``weft.export`` writes programs that need neither Python
 import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from .frontend import elsewhere as _elsewhere
-from .frontend import tree
 from .frontend.checkpoints import QueueRunner, Saver, restore, save
 from .frontend.engine.decorator import compile, export
 from .frontend.engine.function import CacheInfo, Function, RecompileWarning
 from .frontend.engine.stages import Compiled, Lowered, MemoryAnalysis
+from .frontend.face import elsewhere as _elsewhere
+from .frontend.face import tree
 from .frontend.interchange.artifact import load
 from .frontend.interchange.tensorboard import SummaryWriter
 from .frontend.library import data, nn, optim, random, special

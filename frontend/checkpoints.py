@@ -9,10 +9,10 @@ from typing import ParamSpec, TypeVar
 
 from ..ir.diagnose import error
 from ..runtime import checkpoint, runner, saver
+from .face.boundary import boundary
+from .face.source import user_loc
 from .session.graph import Graph
-from .tracing.boundary import boundary
 from .tracing.context.active import active
-from .tracing.source import user_loc
 
 P = ParamSpec("P")
 R = TypeVar("R")

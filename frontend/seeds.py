@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.diagnose import error
-from .tracing.source import user_loc
+from .face.source import user_loc
 
 
 def checked_seed(seed: Any, what: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, NoReturn, SupportsIndex
 
 from ..ir.diagnose import error
-from .tracing.source import user_loc
+from .face.source import user_loc
 
 
 class Stays:

@@ -17,9 +17,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .types import Loc, TensorType
+if TYPE_CHECKING:
+    from .loc import Loc
+    from .types import TensorType
 
 
 class Error(Exception):
@@ -73,6 +75,19 @@ def _place(loc: Loc) -> list[str]:
             first, last = (max(c - margin, 0) for c in loc.columns)
             lines.append("   |   " + " " * first + "^" * max(last - first, 1))
     return lines
+
+
+_NOTE = "while the host "  # begins what is noted on exceptions of users' functions
+
+
+def note(problem: BaseException, what: str) -> None:
+    """Say on an exception of a user's function what it was called for: ``read element 3``."""
+    problem.add_note(f"{_NOTE}{what}")
+
+
+def of_host(problem: BaseException) -> bool:
+    """True for an exception of a function that was called here."""
+    return any(note.startswith(_NOTE) for note in getattr(problem, "__notes__", ()))
 
 
 class ShapeError(Error, ValueError):

@@ -20,8 +20,9 @@ import numpy as np
 from .diagnose import Error, error
 from .indices.index import Dim
 from .kernels.fold import fold
+from .loc import Loc
 from .ops.op import MEASURED, Effect, Kind, OpDef
-from .types import BOOL, DTYPES, Device, DType, Loc, TensorType
+from .types import BOOL, DTYPES, Device, DType, TensorType
 
 
 class Value:

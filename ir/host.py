@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from .diagnose import Error, error, place_text
-from .types import Loc
+from .diagnose import Error, error, note, place_text
+from .loc import Loc
 
 Array = np.ndarray[Any, Any]
 Functions = Callable[..., Any]  # of arrays, to an array or a tuple of them
-_NOTE = "while the host "  # begins what is noted on exceptions of users' functions
 _DECLARED: set[str] = set()  # names of the functions that the program itself gave to the host
 
 
@@ -88,18 +87,8 @@ def call_host(
         problem.locs = problem.locs or tuple(locs)
         raise
     except BaseException as problem:
-        problem.add_note("\n".join([f"{_NOTE}ran {what}", *place_text(locs)]))
+        note(problem, "\n".join([f"ran {what}", *place_text(locs)]))
         raise
-
-
-def note(problem: BaseException, what: str) -> None:
-    """Say on an exception of a user's function what it was called for: ``read element 3``."""
-    problem.add_note(f"{_NOTE}{what}")
-
-
-def of_host(problem: BaseException) -> bool:
-    """True for an exception of a function that was called here."""
-    return any(note.startswith(_NOTE) for note in getattr(problem, "__notes__", ()))
 
 
 def _checked(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...], what: str) -> Array:

@@ -35,10 +35,11 @@ import numpy as np
 from ..ir.diagnose import Error, error
 from ..ir.forks import freed
 from ..ir.indices.walk import evaluate
+from ..ir.loc import Loc
 from ..ir.plans.control import ABORTED
 from ..ir.plans.entry import Input
 from ..ir.plans.plan import CheckSite, Relation, Slot
-from ..ir.types import Loc, parse_dim, parse_type
+from ..ir.types import parse_dim, parse_type
 from .entry.control import Hook
 from .entry.float_errors import tell_unheard
 from .entry.native import address_of, held_for

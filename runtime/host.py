@@ -19,10 +19,11 @@ import numpy as np
 
 from ..ir.host import call_host
 from ..ir.indices.index import Dim
+from ..ir.loc import Loc
 from ..ir.ops.op import host_name
 from ..ir.ops.table import OPS
 from ..ir.plans.plan import Host, Plan, host_sizes, host_steps, host_types
-from ..ir.types import Loc, TensorType
+from ..ir.types import TensorType
 
 _LENT = 16  # contexts of a step whose arrays are kept
 

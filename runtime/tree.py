@@ -1,7 +1,7 @@
 """Nests of arrays: their structure, what puts leaves back into it, and how a manifest tells it.
 
 A ``TreeDef`` is what traced functions and artifacts know of a nest; the frontend makes one of a
-nest of any classes (``frontend.tree``), a loaded artifact reads it from its manifest:
+nest of any classes (``frontend.face.tree``), a loaded artifact reads it from its manifest:
 
     "*" an array      null None      {"list": [...]}  {"tuple": [...]}      {"dict": [[key, ...]]}
     {"namedtuple": [[field, ...]], "name": "Point"}       {"dataclass": ..., "name": ...}

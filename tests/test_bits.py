@@ -17,7 +17,7 @@ from machines import runs
 from running import python
 
 import weft
-from weft.frontend import tree
+from weft.frontend.face import tree
 
 Array = np.ndarray[Any, Any]
 DTYPES = ("f4", "f8")

@@ -46,11 +46,11 @@ from ..engine.decorator import compile, export
 from ..engine.flow import FlowStages, device_names, step_stages
 from ..engine.function import Function
 from ..engine.pipeline import STAGES, Stages
+from ..face.source import is_internal
 from ..rewriting.calls.foreign import calls_only
 from ..session.costs import load_costs
 from ..session.graph import Graph
 from ..session.saved import tensors_of, with_tensors
-from ..tracing.source import is_internal
 from . import demo, models
 from . import options as options_of
 from .parted import show_partition

@@ -18,9 +18,10 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from ...ir.diagnose import Error
+from ..face.signature import Signature
 from ..rewriting.lists.room import FIRST, MOST, TIMES
+from ..tracing.arguments import Call
 from ..tracing.context.request import Loops, Need, Request
-from ..tracing.signature import Call, Signature
 
 T = TypeVar("T")
 

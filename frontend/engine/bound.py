@@ -13,8 +13,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from .. import tree
-from ..tracing.boundary import boundary, leave
+from ..face import tree
+from ..face.boundary import boundary, leave
 from ..tracing.trace import Traced
 from ..tracing.values.methods import ArrayMethods
 from .stages import Lowered

@@ -10,10 +10,10 @@ from typing import Any, Literal, overload
 
 from ...ir.diagnose import error
 from ...ir.types import CPU0, Device
+from ..face.boundary import boundary
+from ..face.signature import Signature, checked_flag, names_in
+from ..face.source import user_loc
 from ..interchange.export import ExportJob, write_artifact
-from ..tracing.boundary import boundary
-from ..tracing.signature import Signature, checked_flag, names_in
-from ..tracing.source import user_loc
 from .bound import Bound
 from .flow import device_names
 from .function import Function, OnRecompile, P, R

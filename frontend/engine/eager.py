@@ -17,10 +17,11 @@ from ...ir.graph import effects_of, writes
 from ...ir.interp.graph import run_graph
 from ...runtime.profile.recording import span
 from ...runtime.state import Writer, commit, cut
-from .. import tree
+from ..face import tree
+from ..face.signature import Signature
 from ..rewriting.retrace import trace_as_written
+from ..tracing.arguments import Call
 from ..tracing.failing import exception
-from ..tracing.signature import Signature
 from ..tracing.trace import Traced
 from .recent import Arrays, may_stay, recent
 
@@ -29,12 +30,11 @@ def run_eagerly(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None
 ) -> Any:
     """``function(*args, **kwargs)``, which records into a trace, computed now."""
-    signature = Signature(function)
-    leaves, structure = signature.flatten(args, kwargs or {})
+    call = Call.of(Signature(function), args, kwargs or {})
     return interpret(recent(
-        "trace", function, leaves, structure,
-        lambda: trace_as_written(function, args, kwargs, signature=signature, lasting=False),
-        _without, lambda traced, _: traced), leaves)
+        "trace", function, call.leaves, call.structure,
+        lambda: trace_as_written(function, call, lasting=False),
+        _without, lambda traced, _: traced), call.leaves)
 
 
 def _without(traced: Traced, _: Arrays) -> Traced | None:

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ..exact import exact
+from ..face.exact import exact
 from ..tracing.guards.draws import codes
 
 _MANY = 2000       # values that are looked at

@@ -31,9 +31,9 @@ from ...runtime.flow.program import FlowProgram
 from ...runtime.profile.recording import follow_profiles
 from ...runtime.program import Program, Source
 from ...runtime.threads import follow_thread_limit, thread_limit
+from ..face.source import user_loc
 from ..tracing.arrays.variable import Variable
 from ..tracing.context.collector import paused_collector
-from ..tracing.source import user_loc
 from .gpu import check_gpu
 from .link import changed, make_program
 from .pipeline import BUILDING, STEPS, Options, Stages

@@ -22,12 +22,15 @@ import numpy as np
 
 from ...ir.diagnose import FailedAssertionError, OutOfRangeError, ShapeError, error
 from ...ir.forks import freed
-from .. import tree
+from ..face import tree
+from ..face.boundary import boundary, leave
+from ..face.signature import Signature
+from ..face.source import user_loc
 from ..numpy_api.host import Warned
 from ..rewriting.lists.room import is_full
 from ..rewriting.retrace import attempt_as_written
+from ..tracing.arguments import Call, described
 from ..tracing.arrays.variable import Variable
-from ..tracing.boundary import boundary, leave
 from ..tracing.context.active import context_for
 from ..tracing.context.collector import paused_collector
 from ..tracing.context.dependencies import checked
@@ -36,8 +39,6 @@ from ..tracing.context.request import Need, Request
 from ..tracing.failing import exception
 from ..tracing.guards.rebound import rebound
 from ..tracing.operand import fits_int64
-from ..tracing.signature import Call, Signature
-from ..tracing.source import user_loc
 from ..tracing.spec import Spec
 from ..tracing.trace import Traced
 from .attempts import Attempts
@@ -103,7 +104,7 @@ class Function(Generic[P, R]):
         self._direct: Callable[..., Any] = miss
         self._ways: tuple[Callable[..., Any], ...] = ()  # this one, then older ones
         self._lock = freed(threading.RLock())
-        self._attempts = Attempts(signature.of_calls(), self._lock)
+        self._attempts = Attempts(signature, self._lock)
         self._methods: Methods[Function[..., Any]] = Methods(binds if binds is not None else (
             object if hasattr(type(function), "__get__") else staticmethod), self._lock)
 
@@ -222,7 +223,7 @@ class Function(Generic[P, R]):
         return checked(ctx, result, first) if ctx.endless else result
 
     def _look_up(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        call = self._signature.call(args, kwargs)
+        call = Call.of(self._signature, args, kwargs)
         found = self._aliases.get((call.structure, tuple(map(_kind_of, call.leaves))))
         if found is None or self._outdated(found):
             graph = context_for(call.leaves)
@@ -339,7 +340,7 @@ class Function(Generic[P, R]):
         method = self._unbound(args)
         if method is not self:
             return method.trace(*args[1:], **kwargs)
-        call = self._signature.of_specs().call(args, kwargs)
+        call = described(self.py_func, args, kwargs, self._signature)
         return self._attempts.until_made(self._traced, call)[0]
 
     def _traced(self, call: Call, request: Request) -> Traced | Need:

@@ -16,7 +16,7 @@ from ...ir.diagnose import error
 from ...ir.types import Device
 from ...passes.placement.costs import SPEEDS, Costs, Link, Speed
 from ...runtime.device.interpreted import Interpreted
-from ..tracing.source import user_loc
+from ..face.source import user_loc
 
 # Measured on one core of a Xeon. Programs of a kernel run one after the other, each operation of a
 # tile by NumPy: so small tiles, as of rows that are summed, are the slowest.

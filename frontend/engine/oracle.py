@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import Error, error
+from ...ir.diagnose import Error, error, of_host
 from ...ir.graph import Graph, all_nodes
-from ...ir.host import of_host
 from ...ir.indices.index import symbols_of
 from ...ir.indices.walk import evaluate
 from ...ir.interp.graph import run_graph

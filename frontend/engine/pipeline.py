@@ -45,9 +45,9 @@ from ...passes.placement.place import Placement, place
 from ...runtime.host import HostSteps
 from ...runtime.lifetime import Lifetime
 from ...runtime.threads import MOST_THREADS, thread_limit
+from ..face.signature import checked_flag
+from ..face.source import user_loc
 from ..tracing.context.collector import paused_collector
-from ..tracing.signature import checked_flag
-from ..tracing.source import user_loc
 from .gpu import local_costs
 from .oracle import PassOracle
 from .progress import taken

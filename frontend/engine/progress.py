@@ -22,7 +22,7 @@ from typing import TextIO
 from ...ir.diagnose import error
 from ...ir.forks import freed
 from ...runtime.profile.recording import active, span
-from ..tracing.source import user_loc
+from ..face.source import user_loc
 
 Hook = Callable[[str, int, int], object]
 

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ...ir.graph import all_nodes, effects_of
-from .. import tree
-from ..exact import immutable
+from ..face import tree
+from ..face.exact import immutable
 from ..tracing.arrays.variable import Variable
 from ..tracing.trace import Traced
 from .fingerprint import NoKeyError, fingerprint

@@ -18,13 +18,13 @@ from ...ir.plans.entry import SCALARS
 from ...ir.types import TensorType
 from ...runtime.program import Program, Source
 from ...runtime.state import Writer
-from .. import tree
-from ..exact import immutable
-from ..held import is_plain
+from ..face import tree
+from ..face.exact import immutable
+from ..face.held import is_plain
+from ..face.signature import is_default
 from ..tracing.context.request import Need
 from ..tracing.guards.draws import Draws
 from ..tracing.guards.rebound import bindings
-from ..tracing.signature import is_default
 from ..tracing.trace import Traced
 from .flow import FlowStages
 from .link import holding

@@ -14,8 +14,8 @@ from ...ir.indices.index import Dim, product
 from ...ir.kernels.kernel import Apply, Contract, Kernel, Reduce, summed_axes
 from ...ir.plans.calls import Call, GroupCall, LoopCall, bodies_of
 from ...ir.plans.plan import KernelCall
+from ..face.boundary import boundary
 from ..stays import Stays
-from ..tracing.boundary import boundary
 from ..tracing.trace import Traced
 from ..viz.page import frame, page
 from ..viz.program import stages_document

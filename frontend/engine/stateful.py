@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import Error
-from .. import tree
+from ..face import tree
+from ..face.boundary import leave
 from ..rewriting.source.names import changed, path_of
 from ..rewriting.source.parsed import definition_of
-from ..tracing.boundary import leave
+from ..tracing.arguments import leaf_type
 from ..tracing.context.recorder import ACTIVE
-from ..tracing.signature import leaf_type
 from ..tracing.values.tracer import Tracer
 from .appended import appended_only
 from .bound import Bound, Compiling, F

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from ..held import held
+from ..face.held import held
 from ..tracing.guards.rebound import Binding, rebound
 from ..tracing.trace import CONVERSIONS
 

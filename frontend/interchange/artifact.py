@@ -13,11 +13,11 @@ from ...ir.diagnose import error
 from ...ir.plans.entry import SCALARS
 from ...ir.types import DTYPES
 from ...runtime import artifact as loader
-from .. import tree
-from ..tracing.boundary import boundary
+from ..face import tree
+from ..face.boundary import boundary
+from ..face.source import user_loc
 from ..tracing.context.active import context_for
 from ..tracing.context.recorder import ACTIVE
-from ..tracing.source import user_loc
 
 _PLAIN = frozenset((np.ndarray, *(kind for kind, _ in SCALARS.values()),
                     *(dtype.numpy.type for dtype in DTYPES.values())))  # of no trace

@@ -49,10 +49,10 @@ from ...runtime.tree import TreeDef, describe
 from ...runtime.verified import digest
 from ..engine.flow import FlowStages
 from ..engine.pipeline import Stages
+from ..face.source import user_loc
+from ..face.tree import paths
 from ..tracing.arrays.selection import has_found
-from ..tracing.source import user_loc
 from ..tracing.trace import Checked, Leaf, Traced
-from ..tree import paths
 
 Array = np.ndarray[Any, Any]
 

@@ -22,12 +22,12 @@ from ...ir.types import number_kind
 from ...runtime.files import written
 from ..engine.function import Function
 from ..engine.stages import Compiled, Lowered
+from ..face.boundary import boundary
+from ..face.source import user_loc
 from ..session.graph import Graph
 from ..session.session import Session
 from ..tracing.arrays.variable import Variable
-from ..tracing.boundary import boundary
 from ..tracing.context.scope import checked_name
-from ..tracing.source import user_loc
 from ..tracing.trace import Traced
 from ..tracing.values.tracer import Tracer
 from .graph_def import graph_def

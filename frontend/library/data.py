@@ -30,16 +30,15 @@ from weakref import WeakSet
 
 import numpy as np
 
-from ...ir.diagnose import error
-from ...ir.host import note
+from ...ir.diagnose import error, note
 from ...ir.indices.index import Dim
-from .. import tree
+from ..face import tree
+from ..face.boundary import boundary
+from ..face.source import user_loc
 from ..seeds import checked_seed
 from ..stays import Stays
-from ..tracing.boundary import boundary
 from ..tracing.context.recorder import ACTIVE
 from ..tracing.context.scope import checked_name
-from ..tracing.source import user_loc
 from ..tracing.spec import Spec
 
 Keys = Callable[[int], Iterator[Any]]

@@ -17,12 +17,13 @@ import numpy as np
 from ...ir.diagnose import Error, error
 from ...ir.host import HostFunction
 from ...ir.indices.index import Dim
-from ...ir.types import Loc, TensorType, dtype_of
-from .. import tree
+from ...ir.loc import Loc
+from ...ir.types import TensorType, dtype_of
+from ..face import tree
+from ..face.source import user_loc
 from ..tracing import host
 from ..tracing.arrays.variable import Variable
 from ..tracing.operand import to_tracer
-from ..tracing.source import user_loc
 from ..tracing.values.tracer import SymbolicDim, Tracer
 
 Warned = set[tuple[str, str, int]]  # functions, with file and line

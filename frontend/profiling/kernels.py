@@ -10,11 +10,12 @@ from typing import Any
 from ...ir.graph import Graph, Node
 from ...ir.indices.index import Dim
 from ...ir.indices.walk import evaluate
+from ...ir.loc import Loc
 from ...ir.ops.op import host_name
 from ...ir.ops.table import OPS
 from ...ir.plans.plan import Copy, Group, Host, Launch, Plan, Window, host_types, window_type
 from ...ir.plans.times import clocked_steps
-from ...ir.types import Device, Loc, TensorType
+from ...ir.types import Device, TensorType
 from ...passes.placement.costs import Costs
 from ...runtime.profile.recording import Recorder, Rows, Runs
 from ..engine.stages import kernel_flops

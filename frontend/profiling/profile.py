@@ -20,7 +20,7 @@ from typing import Any
 from ...ir.forks import freed
 from ...runtime.files import new_file, written
 from ...runtime.profile.recording import ROOM, Recorder, Span, start, stop
-from ..tracing.boundary import boundary
+from ..face.boundary import boundary
 from .kernels import KernelTime, kernel_times, with_sites
 from .table import Lines, profile_table
 from .trace import trace_of

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ...ir.types import Loc
+from ...ir.loc import Loc
 from .kernels import KernelTime
 
 _WIDE = 40  # of a name

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import tree
+from ..face import tree
 from ..tracing.arrays.buffer import own
 from ..tracing.arrays.recorded import recorded
 from ..tracing.late import LateText

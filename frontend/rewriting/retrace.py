@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial, update_wrapper
 from typing import Any
 
 from ...ir.diagnose import Error, error
-from ...ir.types import Loc
+from ...ir.loc import Loc
+from ..face.source import definition, is_internal
+from ..tracing.arguments import Call
 from ..tracing.context.request import Loops, Need, Request
 from ..tracing.guards.weakmethod import WeakMethod
-from ..tracing.signature import Call, Signature
-from ..tracing.source import definition, is_internal
 from ..tracing.trace import Traced, attempt, done
 from . import operators
 from .regions.state import LOST
@@ -40,14 +40,9 @@ def attempt_as_written(
         return found if problem is None else replace(found, problem=problem)
 
 
-def trace_as_written(
-    function: Callable[..., Any], args: tuple[Any, ...] = (),
-    kwargs: Mapping[str, Any] | None = None, *, signature: Signature | None = None,
-    **options: Any,
-) -> Traced:
+def trace_as_written(function: Callable[..., Any], call: Call, **options: Any) -> Traced:
     """The rewritten copy of a function, traced with those loops that work. Raises TracerError
     (W201) for what needs more than that."""
-    call = (signature or Signature(function)).call(args, kwargs or {})
     loops: Loops | None = Loops()
     while loops is not None:
         found = attempt_as_written(function, call, Request(loops=loops), **options)

@@ -20,8 +20,9 @@ import numpy as np
 
 from ...ir.diagnose import Error, error
 from ...ir.graph import Graph, Value
+from ...ir.loc import Loc
 from ...ir.text.parser import parse_graph
-from ...ir.types import CPU0, Device, Loc
+from ...ir.types import CPU0, Device
 from ...passes.clone import Clone
 from ...passes.placement.constraints import groups_of
 from ...passes.placement.costs import Costs, Link, measured_as
@@ -33,7 +34,7 @@ from ..engine.flow import FlowStages, make_flow, step_stages
 from ..engine.gpu import local_costs
 from ..engine.link import make_program
 from ..engine.pipeline import Options, Stages
-from ..tracing.source import user_loc
+from ..face.source import user_loc
 
 Array = np.ndarray[Any, Any]
 ENOUGH = 2e-3  # seconds for which one thing is measured

@@ -11,8 +11,8 @@ from ...ir.convert import conversion
 from ...ir.diagnose import error
 from ...ir.graph import Value
 from ...ir.types import are_integers, keeps_kind, keeps_values
+from ..face.source import user_loc
 from ..tracing.arrays.variable import Variable
-from ..tracing.source import user_loc
 from ..tracing.subclasses import checked_class
 from ..tracing.values.tracer import Tracer
 from .graph import Graph

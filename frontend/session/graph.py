@@ -24,17 +24,17 @@ from ...ir.graph import Node, Value, all_nodes, effects_of, writes
 from ...ir.indices.index import symbols_of
 from ...ir.ops.op import Effect
 from ...passes.clone import Clone
+from ..face.boundary import boundary
+from ..face.source import user_loc
 from ..numpy_api.dispatch import NumpyApi
 from ..rewriting.retrace import as_written, lost_names
 from ..stays import Stays
 from ..tracing.arrays.variable import Variable
-from ..tracing.boundary import boundary
 from ..tracing.context.active import active
 from ..tracing.context.captures import Capture
 from ..tracing.context.dependencies import group
 from ..tracing.context.recorder import TraceContext
 from ..tracing.context.scope import checked_label, checked_name
-from ..tracing.source import user_loc
 from ..tracing.spec import Spec
 from ..tracing.trace import Traced, hidden
 from ..tracing.values.operation import Operation

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import tree
 from ..engine.flow import FlowStages
 from ..engine.pipeline import Stages
 from ..engine.stages import Lowered
+from ..face import tree
 from ..tracing.trace import Leaf, Traced
 
 

@@ -25,16 +25,16 @@ from ...ir.types import TensorType
 from ...runtime.queues.queue import Queue
 from ...runtime.queues.stores import Line, Pool, Store
 from ...runtime.tree import collect
-from .. import tree
+from ..face import tree
+from ..face.boundary import boundary
+from ..face.source import user_loc
 from ..seeds import checked_seed
 from ..stays import Stays
 from ..tracing.arrays.variable import takes
-from ..tracing.boundary import boundary
 from ..tracing.context.active import context_for
 from ..tracing.context.recorder import TraceContext
 from ..tracing.context.scope import checked_name
 from ..tracing.operand import cast, to_tracer
-from ..tracing.source import user_loc
 from ..tracing.spec import Spec
 from ..tracing.values.operation import Operation
 from ..tracing.values.tracer import Tracer

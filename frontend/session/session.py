@@ -22,19 +22,19 @@ from ...passes.prune import parameters_of, prune
 from ...runtime.flow.helpers import Helpers
 from ...runtime.program import Program, Source
 from ...runtime.watch import Watch, seconds_of
-from .. import tree
 from ..engine.flow import FlowStages, device_names, make_step, step_stages
 from ..engine.gpu import described
 from ..engine.pipeline import BUILDING, STEPS, Options, Stages
 from ..engine.progress import Hook, checked, compiling, taken
 from ..engine.stages import Lowered
+from ..face import tree
+from ..face.boundary import boundary, leave
+from ..face.source import user_loc
 from ..stays import Stays
 from ..tracing.arrays.variable import Variable
-from ..tracing.boundary import boundary, leave
 from ..tracing.context.active import active
 from ..tracing.context.collector import paused_collector
 from ..tracing.failing import exception
-from ..tracing.source import user_loc
 from ..tracing.trace import Traced
 from ..tracing.values.operation import Operation
 from ..tracing.values.tracer import Tracer

@@ -18,8 +18,9 @@ import numpy as np
 
 from ...ir.diagnose import FailedAssertionError
 from ...ir.host import HostFunction
-from ...ir.types import BOOL, Loc, TensorType
-from .. import tree
+from ...ir.loc import Loc
+from ...ir.types import BOOL, TensorType
+from ..face import tree
 from .context.active import current
 from .context.recorder import TraceContext
 from .host import record

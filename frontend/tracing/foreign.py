@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import Error, error
-from ...ir.types import Loc
-from .source import is_internal_name, user_loc
+from ...ir.loc import Loc
+from ..face.source import is_internal_name, user_loc
 from .values.numbers import numbers_behind
 from .values.shown import MissingError
 from .values.tracer import SymbolicDim

@@ -17,12 +17,12 @@ from ...ir.diagnose import error
 from ...ir.host import HostFunction, call_host, declare, function_of
 from ...ir.indices.index import symbols_of
 from ...ir.types import TensorType
-from .. import tree
-from .boundary import boundary
+from ..face import tree
+from ..face.boundary import boundary
+from ..face.source import user_loc, written
 from .context.active import context_for, current
 from .context.recorder import TraceContext
 from .operand import to_tracer
-from .source import user_loc, written
 from .spec import Spec
 
 

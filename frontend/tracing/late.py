@@ -25,8 +25,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...ir.diagnose import Error, error
-from ...ir.types import Loc
-from .. import tree
+from ...ir.loc import Loc
+from ..face import tree
+from ..face.source import is_internal, user_loc
 from .arrays.buffer import Buffer
 from .arrays.chosen import Chosen
 from .arrays.found import found
@@ -34,7 +35,6 @@ from .arrays.maybe import is_maybe
 from .arrays.selection import Selection
 from .arrays.variable import Variable
 from .context.recorder import ACTIVE, TraceContext
-from .source import is_internal, user_loc
 from .spec import Spec
 from .values.asking import asks_class
 from .values.numbers import numbers_behind

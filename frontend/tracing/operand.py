@@ -18,12 +18,13 @@ import numpy as np
 from ...ir.diagnose import Error, error
 from ...ir.indices.dims import differ, nonnegative, smaller
 from ...ir.indices.index import Dim, Expr, divide, product
-from ...ir.types import BOOL, I64, DType, Loc, NoDTypeError, TensorType, as_dtype
+from ...ir.loc import Loc
+from ...ir.types import BOOL, I64, DType, NoDTypeError, TensorType, as_dtype
+from ..face.source import user_loc
 from .arrays.selection import Selection
 from .arrays.variable import Variable
 from .context.active import current
 from .extents import size_of
-from .source import user_loc
 from .values.numbers import numbers_behind
 from .values.tracer import SymbolicDim, Tracer, wrap_dim
 

@@ -27,7 +27,7 @@ from ...ir.indices.index import (
     terms_of,
 )
 from ...ir.types import DTYPES, TensorType, as_dtype, parse_size, parse_type
-from .source import user_loc
+from ..face.source import user_loc
 from .values.tracer import SymbolicDim
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ...ir.diagnose import Error, error
-from .source import is_internal, user_loc
+from ..face.source import is_internal, user_loc
 
 _OURS = __name__.partition(".")[0]
 _RULES = ("__array_ufunc__", "__array_function__", *(

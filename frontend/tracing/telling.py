@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import error
+from ..face.source import user_loc
 from .arrays.variable import Variable
 from .context.lanes import lane_numbers
 from .context.recorder import ACTIVE, TraceContext
 from .host import host_call
 from .late import Nest, late, said, taken
-from .source import user_loc
 
 
 @dataclass(frozen=True, eq=False)

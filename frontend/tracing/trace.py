@@ -24,15 +24,19 @@ import numpy as np
 
 from ...ir.diagnose import Error, error
 from ...ir.graph import Graph, Value, all_nodes
+from ...ir.loc import Loc
 from ...ir.ops.op import Kind
 from ...ir.text.printer import print_graph
-from ...ir.types import Loc, TensorType
+from ...ir.types import TensorType
 from ...passes.keeping import keeps
-from .. import tree
+from ..face import tree
+from ..face.signature import Signature
+from ..face.source import definition, is_library
 from ..numpy_api.dispatch import NumpyApi
 from ..numpy_api.host import Warned
 from ..viz.document import graph_document
 from ..viz.page import frame
+from .arguments import Call, described
 from .arrays.found import found
 from .arrays.grid import Grid
 from .arrays.maybe import is_maybe
@@ -49,8 +53,6 @@ from .guards.draws import Draws
 from .guards.lost import check_kept, check_leaks, check_unchanged, check_used_up
 from .guards.rebound import Binding, bindings
 from .operand import is_number, to_tracer
-from .signature import Call, Signature
-from .source import definition, is_library
 from .values.operation import Operation
 from .values.tracer import Tracer
 
@@ -187,8 +189,7 @@ def trace_function(
     **options: Any,
 ) -> Traced:
     """Trace ``function(*args, **kwargs)`` as it is, in one attempt."""
-    return done(attempt(function, (signature or Signature(function)).call(args, kwargs or {}),
-                        **options))
+    return done(attempt(function, described(function, args, kwargs, signature), **options))
 
 
 def done(found: Traced | Need) -> Traced:

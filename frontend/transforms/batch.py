@@ -16,14 +16,14 @@ from ...ir.indices.dims import differ
 from ...ir.indices.index import Dim
 from ...ir.types import I64, TensorType
 from ...passes.transform.batch import Batched, batch
-from .. import tree
 from ..engine.eager import run_eagerly
+from ..face import tree
+from ..face.signature import Signature
+from ..face.source import user_loc
 from ..tracing.context.active import context_for, current
 from ..tracing.context.lanes import lanes
 from ..tracing.context.recorder import TraceContext
 from ..tracing.operand import as_int, matched, to_tracer
-from ..tracing.signature import Signature
-from ..tracing.source import user_loc
 from ..tracing.trace import Region, trace_region
 from ..tracing.values.tracer import Tracer
 from .regions import Slot, name_of_body

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import error
-from ..tracing.source import definition, user_loc
+from ..face.source import definition, user_loc
 from ..tracing.values.methods import ArrayMethods
 
 

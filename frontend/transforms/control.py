@@ -20,12 +20,12 @@ from typing import Any
 from ...ir.diagnose import error
 from ...ir.indices.dims import larger
 from ...ir.ops.control.region import ENDLESS
-from .. import tree
 from ..engine.eager import run_eagerly
-from ..tracing.boundary import boundary
+from ..face import tree
+from ..face.boundary import boundary
+from ..face.source import user_loc
 from ..tracing.context.active import context_for
 from ..tracing.operand import as_dim, as_int
-from ..tracing.source import user_loc
 from ..tracing.trace import trace_region
 from ..tracing.values.tracer import SymbolicDim
 from .bodies import check_body, operands

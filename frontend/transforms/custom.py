@@ -16,12 +16,12 @@ from ...ir.graph import Graph
 from ...ir.ops.table import OPS
 from ...ir.types import TensorType
 from ...passes.state import resolve_state
-from .. import tree
-from ..tracing.boundary import boundary
+from ..face import tree
+from ..face.boundary import boundary
+from ..face.source import definition, user_loc
 from ..tracing.context.active import context_for, current
 from ..tracing.context.recorder import TraceContext
 from ..tracing.operand import as_int, cast, matched, to_tracer
-from ..tracing.source import definition, user_loc
 from ..tracing.trace import Region, trace_region
 from ..tracing.values.tracer import Tracer
 from .bodies import check_body, check_function

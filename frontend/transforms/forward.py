@@ -13,15 +13,15 @@ from typing import Any
 from ...ir.diagnose import error
 from ...ir.indices.dims import differ
 from ...passes.transform import forward
-from .. import tree
 from ..engine.eager import run_eagerly
-from ..tracing.boundary import boundary
+from ..face import tree
+from ..face.boundary import boundary
+from ..face.signature import Signature
+from ..face.source import user_loc
 from ..tracing.context.active import context_for, current
 from ..tracing.context.recorder import TraceContext
 from ..tracing.guards.lost import check_unchanged
 from ..tracing.operand import cast, matched, to_tracer
-from ..tracing.signature import Signature
-from ..tracing.source import user_loc
 from ..tracing.values.tracer import Tracer
 from .bodies import check_function
 from .reverse import differentiated, tracking

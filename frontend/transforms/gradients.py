@@ -7,7 +7,7 @@ from typing import Any
 
 from ..engine.decorator import compile
 from ..engine.function import Function
-from ..tracing.boundary import boundary
+from ..face.boundary import boundary
 from . import batch
 from . import reverse as transforms
 from .bodies import check_function

@@ -17,12 +17,12 @@ from ...ir.diagnose import error
 from ...ir.graph import Node, Value, effects_of, writes
 from ...ir.ops.op import Effect
 from ...passes.transform import reverse
+from ..face.boundary import boundary
+from ..face.source import user_loc
 from ..tracing.arrays.variable import Variable
-from ..tracing.boundary import boundary
 from ..tracing.context.active import context_for
 from ..tracing.context.recorder import TraceContext
 from ..tracing.operand import cast, to_tracer
-from ..tracing.source import user_loc
 from ..tracing.values.tracer import Tracer
 from .reverse import bounded_loops
 

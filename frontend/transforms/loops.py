@@ -16,13 +16,13 @@ from ...ir.indices.dims import differ
 from ...ir.indices.index import Dim, symbol, symbols_of
 from ...ir.ops.control.region import ENDLESS
 from ...ir.ops.table import OPS
-from .. import tree
+from ..face import tree
+from ..face.source import definition, user_loc
 from ..tracing.arrays.selection import computed_alike
 from ..tracing.context.active import current
 from ..tracing.context.distance import tell_end
 from ..tracing.context.recorder import TraceContext
 from ..tracing.operand import cast, matched, to_tracer
-from ..tracing.source import definition, user_loc
 from ..tracing.trace import Region, trace_region
 from ..tracing.values.operation import Operation
 from ..tracing.values.tracer import Tracer

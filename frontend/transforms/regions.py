@@ -15,15 +15,16 @@ import numpy as np
 from ...ir.diagnose import Error, error
 from ...ir.graph import Builder, Graph, Node, Value, effects_of, writes
 from ...ir.indices.index import symbols_of
+from ...ir.loc import Loc
 from ...ir.ops.op import Effect
 from ...ir.ops.table import OPS
 from ...ir.plans.partition import symbols_told_in
-from ...ir.types import BOOL, DType, Loc, TensorType
-from .. import tree
+from ...ir.types import BOOL, DType, TensorType
+from ..face import tree
+from ..face.source import user_loc
 from ..tracing.context.active import context_for, current
 from ..tracing.context.recorder import TraceContext
 from ..tracing.operand import to_tracer
-from ..tracing.source import user_loc
 from ..tracing.trace import Region
 from ..tracing.values.operation import Operation
 from ..tracing.values.rewrites import converted

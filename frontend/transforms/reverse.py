@@ -23,8 +23,9 @@ from ...ir.indices.dims import differ
 from ...ir.types import TensorType, as_dtype
 from ...passes.transform import reverse
 from ...passes.transform.emit import emit_graph
-from .. import tree
 from ..engine.eager import run_eagerly
+from ..face import tree
+from ..face.source import user_loc
 from ..tracing.arrays.variable import Variable
 from ..tracing.context.active import context_for, current
 from ..tracing.context.recorder import TraceContext
@@ -38,7 +39,6 @@ from ..tracing.operand import (
     shape_of,
     to_tracer,
 )
-from ..tracing.source import user_loc
 from ..tracing.values.rewrites import bounded
 from ..tracing.values.tracer import Tracer
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...ir.graph import Graph
+from ...ir.loc import Loc
 from ...ir.text.printer import print_graph
-from ...ir.types import Loc
 from ...passes.placement.costs import Costs
 from .items import Drawing, Item
 from .nest import insides, nest

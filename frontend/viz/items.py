@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...ir.graph import Graph, Node, Value, control_of
+from ...ir.loc import Loc
 from ...ir.ops.control.region import Branching, Calling, Looping
 from ...ir.ops.op import Kind
-from ...ir.types import Loc, TensorType
+from ...ir.types import TensorType
 from ...passes.placement.costs import OPERATIONS, Costs
 
 CONTAINERS = ("graph", "scope", "segment", "body")  # may hold any boxes; others hold their own

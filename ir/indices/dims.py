@@ -20,8 +20,9 @@ import numpy as np
 
 from ..diagnose import error
 from ..graph import Graph, Node
+from ..loc import Loc
 from ..plans.plan import Plan, Relation
-from ..types import Loc, TensorType
+from ..types import TensorType
 from .affine import coefficient, unclamped
 from .index import (
     Atom,

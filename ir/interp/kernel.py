@@ -44,8 +44,9 @@ from ..kernels.ordering import (
     sorted_ranks,
     sorted_values,
 )
+from ..loc import Loc
 from ..scalar.primitives import PRIMITIVES
-from ..types import Loc, TensorType
+from ..types import TensorType
 
 Array = NDArray[Any]
 

@@ -53,7 +53,8 @@ from typing import Any, Literal
 
 from ..indices.index import Dim, Expr, symbol, symbols_of
 from ..indices.walk import substitute
-from ..types import BOOL, I64, DType, Loc, TensorType, as_dtype
+from ..loc import Loc
+from ..types import BOOL, I64, DType, TensorType, as_dtype
 from .schedule import IN_TURN, Program, Split, Vectors, Way
 from .tiling import Tiling
 

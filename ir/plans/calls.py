@@ -17,7 +17,7 @@ from typing import Any
 
 from ..graph import Graph
 from ..indices.index import Dim
-from ..types import Loc
+from ..loc import Loc
 from .plan import KernelCall
 
 

@@ -50,7 +50,8 @@ from ..graph import Node
 from ..indices.index import Dim, ceil_div, product
 from ..indices.walk import evaluate
 from ..kernels.kernel import Kernel
-from ..types import CPU0, Device, Loc, TensorType
+from ..loc import Loc
+from ..types import CPU0, Device, TensorType
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 # What a compiled plan returns besides 0 and the number of a check that failed: its sizes are past

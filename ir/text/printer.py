@@ -40,6 +40,7 @@ from ..kernels.kernel import (
     stages_of,
 )
 from ..kernels.schedule import IN_TURN
+from ..loc import Loc
 from ..plans.plan import (
     Alloc,
     Branch,
@@ -55,7 +56,7 @@ from ..plans.plan import (
     Step,
     Window,
 )
-from ..types import DType, Loc, TensorType
+from ..types import DType, TensorType
 from .scanner import FUNCTION, PATH, WORD
 
 _SURROGATE = re.compile(r"[\ud800-\udfff]")

@@ -15,7 +15,8 @@ from typing import TypeVar
 
 from ..diagnose import Error, error
 from ..indices.index import Dim
-from ..types import Device, Loc, TensorType, parse_dim, parse_type
+from ..loc import Loc
+from ..types import Device, TensorType, parse_dim, parse_type
 
 T = TypeVar("T")
 

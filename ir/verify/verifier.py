@@ -14,11 +14,11 @@ from typing import Any
 from ..diagnose import Error, error
 from ..graph import Graph, Node
 from ..kernels.kernel import Kernel
+from ..loc import Loc
 from ..plans.plan import Plan, all_steps
 from ..text.parser import items_of
 from ..text.printer import print_nodes, print_step, print_stmt
 from ..text.scanner import Scanner
-from ..types import Loc
 from .graph import GRAPH_CHECKS, Scope, inner_scopes
 from .kernel import KERNEL_CHECKS
 from .plan import PLAN_CHECKS

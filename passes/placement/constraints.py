@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 
 from ...ir.diagnose import Error, error
 from ...ir.graph import Graph, Node, all_nodes
+from ...ir.loc import Loc
 from ...ir.ops.op import MEASURED, Kind, host_name
-from ...ir.types import Device, Loc
+from ...ir.types import Device
 
 Devices = tuple[Device, ...]
 Key = Node | str

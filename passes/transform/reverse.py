@@ -18,8 +18,8 @@ from itertools import zip_longest
 
 from ...ir.diagnose import Error, error
 from ...ir.graph import Builder, Node, Value, control_of
+from ...ir.loc import Loc
 from ...ir.ops.control.region import Calling
-from ...ir.types import Loc
 from .called import Rules, call_gradient, custom_gradient, custom_rules
 from .control import backward
 from .dependence import active

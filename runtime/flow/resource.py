@@ -16,7 +16,7 @@ from ...ir.diagnose import Error, error
 from ...ir.graph import Node, queues_of
 from ...ir.indices.index import Dim, symbols_of
 from ...ir.indices.walk import evaluate
-from ...ir.types import Loc
+from ...ir.loc import Loc
 from ..state import Array
 from ..watch import out_of_time
 from .frames import Begin

@@ -25,25 +25,13 @@ from weft.codegen.kernel.order import order_of
 from weft.ir.indices.index import Dim, symbol
 from weft.ir.kernels.build import KernelBuilder, Scalar
 from weft.ir.kernels.kernel import Axis, Kernel, Param, is_ordered
+from weft.ir.loc import Loc
 from weft.ir.plans.plan import Launch
 from weft.ir.scalar import random
 from weft.ir.scalar.number import expansion
 from weft.ir.scalar.primitives import PRIMITIVES
 from weft.ir.text.parser import parse_kernel
-from weft.ir.types import (
-    BOOL,
-    COMPUTED,
-    DTYPES,
-    F32,
-    F64,
-    I32,
-    I64,
-    U32,
-    U64,
-    DType,
-    Loc,
-    TensorType,
-)
+from weft.ir.types import BOOL, COMPUTED, DTYPES, F32, F64, I32, I64, U32, U64, DType, TensorType
 
 Array = NDArray[Any]
 

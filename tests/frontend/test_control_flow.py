@@ -18,7 +18,7 @@ import pytest
 from support.control_programs import PROGRAMS
 
 import weft
-from weft.frontend import tree
+from weft.frontend.face import tree
 from weft.frontend.rewriting.source.exits import leaves
 from weft.frontend.rewriting.source.names import bound, changed
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.frontend.elsewhere import FUNCTIONS, METHODS
+from weft.frontend.face.elsewhere import FUNCTIONS, METHODS
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -15,10 +15,10 @@ import scipy.linalg
 import scipy.special
 
 import weft
+from weft.frontend.face.signature import Signature
 from weft.frontend.library import nn
 from weft.frontend.library.random import default_rng
 from weft.frontend.tracing.arrays.variable import Variable
-from weft.frontend.tracing.signature import Signature
 from weft.frontend.tracing.spec import Spec
 from weft.frontend.tracing.trace import trace_function
 from weft.frontend.transforms.reverse import grad

@@ -27,9 +27,9 @@ from weft.codegen.artifact.header import c_names
 from weft.codegen.artifact.object import STATUS, Artifact, Source, WeightsFile, emit_artifact
 from weft.codegen.cpu.jit import compile_object
 from weft.codegen.cpu.target import Target
-from weft.frontend import tree
 from weft.frontend.engine.link import make_program
 from weft.frontend.engine.pipeline import Options, Stages
+from weft.frontend.face import tree
 from weft.frontend.interchange import artifact, export
 from weft.frontend.interchange.export import ExportJob, write_artifact
 from weft.ir.diagnose import Error

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import weft
-from weft.frontend import tree
 from weft.frontend.engine.eager import run_eagerly
+from weft.frontend.face import tree
 from weft.frontend.library import nn, optim, special
 from weft.frontend.library.random import default_rng
 from weft.frontend.session.graph import Graph, placeholder

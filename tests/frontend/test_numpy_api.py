@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import weft
 from weft.frontend.engine.eager import run_eagerly
-from weft.frontend.tracing.signature import Signature
+from weft.frontend.face.signature import Signature
 from weft.frontend.tracing.trace import trace_function
 from weft.ir.diagnose import DTypeError, Error
 from weft.ir.interp.graph import run_graph

@@ -24,7 +24,7 @@ from weft.frontend.engine import progress
 from weft.frontend.engine.pipeline import Stages
 from weft.frontend.profiling.kernels import KernelTime
 from weft.frontend.profiling.table import Lines, profile_table
-from weft.ir.types import Loc
+from weft.ir.loc import Loc
 from weft.runtime.profile import recording
 from weft.runtime.profile.recording import Recorder
 

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 from running import in_threads
 
-from weft.frontend import tree
 from weft.frontend.engine.eager import interpret, run_eagerly
+from weft.frontend.face import tree
+from weft.frontend.face.signature import Signature
 from weft.frontend.library import nn
 from weft.frontend.library.random import default_rng
 from weft.frontend.session.graph import Graph, placeholder
@@ -23,7 +24,6 @@ from weft.frontend.tracing.arrays.variable import Variable
 from weft.frontend.tracing.context.active import active
 from weft.frontend.tracing.context.dependencies import control_dependencies, group
 from weft.frontend.tracing.context.scope import device, name_scope
-from weft.frontend.tracing.signature import Signature
 from weft.frontend.tracing.spec import Spec
 from weft.frontend.tracing.trace import Traced, trace_function, trace_region
 from weft.ir.diagnose import Error

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.frontend import tree
+from weft.frontend.face import tree
 from weft.ir.diagnose import DTypeError, ShapeError
 
 Point = namedtuple("Point", "x y")

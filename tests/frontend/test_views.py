@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from test_numpy_api import CASES, INDEXES, INTS, PRODUCTS, B, M, V, W, X
 
 import weft
-from weft.frontend import tree
 from weft.frontend.engine.eager import run_eagerly
+from weft.frontend.face import tree
 from weft.frontend.tracing.arrays import views
 from weft.frontend.tracing.trace import trace_function, trace_region
 from weft.frontend.tracing.values.tracer import Tracer

@@ -38,7 +38,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.frontend import tree
+from weft.frontend.face import tree
 
 from .data import kind_of
 from .program import Program

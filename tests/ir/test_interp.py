@@ -18,10 +18,11 @@ from weft.ir.indices.dims import bind_dims
 from weft.ir.indices.space import separate_space
 from weft.ir.indices.walk import evaluate
 from weft.ir.interp.graph import run_graph
+from weft.ir.loc import Loc
 from weft.ir.ops.table import OPS
 from weft.ir.text.parser import parse_graph
 from weft.ir.text.printer import print_graph
-from weft.ir.types import F32, Loc, TensorType, parse_type
+from weft.ir.types import F32, TensorType, parse_type
 from weft.ir.verify.verifier import verify_graph
 
 Array = np.ndarray[Any, Any]

@@ -32,10 +32,11 @@ from weft.ir.kernels.kernel import (
     identity,
     is_ordered,
 )
+from weft.ir.loc import Loc
 from weft.ir.plans.plan import Launch, Plan
 from weft.ir.scalar.primitives import PRIMITIVES
 from weft.ir.text.parser import parse_kernel, parse_plan
-from weft.ir.types import COMPUTED, Loc, as_dtype
+from weft.ir.types import COMPUTED, as_dtype
 from weft.ir.verify.verifier import verify_kernel, verify_plan
 
 Array = np.ndarray[Any, Any]

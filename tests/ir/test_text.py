@@ -22,12 +22,13 @@ from weft.ir.graph import Builder, Graph
 from weft.ir.indices.index import Expr, Symbol
 from weft.ir.indices.space import separate_space
 from weft.ir.kernels.kernel import Kernel, Load
+from weft.ir.loc import Loc
 from weft.ir.ops.table import OPS
 from weft.ir.plans.plan import Alloc, Plan
 from weft.ir.text.parser import parse, parse_graph, parse_kernel, parse_plan
 from weft.ir.text.printer import print_graph, print_kernel, print_plan
 from weft.ir.text.same import same_graph, same_kernel, same_plan
-from weft.ir.types import Device, Loc, TensorType, parse_type
+from weft.ir.types import Device, TensorType, parse_type
 from weft.ir.verify.verifier import read, verify_graph, verify_kernel, verify_plan
 
 Golden = Callable[[str, str], None]

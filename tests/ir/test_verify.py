@@ -14,9 +14,10 @@ from weft.ir.graph import Builder, Graph, Node, Value
 from weft.ir.indices.index import symbol
 from weft.ir.indices.space import separate_space
 from weft.ir.kernels.kernel import Axis, Const, Kernel, Store
+from weft.ir.loc import Loc
 from weft.ir.ops.table import OPS
 from weft.ir.text.parser import parse_kernel
-from weft.ir.types import F32, F64, Loc, parse_type
+from weft.ir.types import F32, F64, parse_type
 from weft.ir.verify.verifier import GRAPH_CHECKS, KERNEL_CHECKS, verify_graph, verify_kernel
 
 Golden = Callable[[str, str], None]

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.ir.types import Loc
+from weft.ir.loc import Loc
 
 COPIES = (copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x)))
 X = np.arange(3.0)

@@ -14,10 +14,11 @@ from weft.ir.diagnose import DTypeError, Error, ShapeError, VerifyError
 from weft.ir.graph import Builder, Graph, Value
 from weft.ir.indices.index import symbol
 from weft.ir.interp.graph import run_graph
+from weft.ir.loc import Loc
 from weft.ir.ops.op import Kind, OpDef, Sample
 from weft.ir.ops.table import OPS
 from weft.ir.text.printer import print_graph
-from weft.ir.types import BOOL, F32, F64, I64, Loc, TensorType, parse_type
+from weft.ir.types import BOOL, F32, F64, I64, TensorType, parse_type
 from weft.ir.verify.verifier import verify_graph
 from weft.passes.simplify.simplify import simplify
 from weft.passes.transform.forward import jvp

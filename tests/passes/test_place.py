@@ -8,10 +8,11 @@ import pytest
 
 from weft.ir.diagnose import Error
 from weft.ir.graph import Builder, Graph, Node
+from weft.ir.loc import Loc
 from weft.ir.ops.table import OPS
 from weft.ir.text.parser import parse_graph
 from weft.ir.text.printer import print_graph
-from weft.ir.types import CPU0, F64, Device, Loc, TensorType
+from weft.ir.types import CPU0, F64, Device, TensorType
 from weft.ir.verify.verifier import verify_graph
 from weft.passes.fusion.fuse import fuse
 from weft.passes.placement.constraints import groups_of, nearest

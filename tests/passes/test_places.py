@@ -10,6 +10,7 @@ import pytest
 
 import weft
 from weft.frontend.rewriting.retrace import trace_as_written
+from weft.frontend.tracing.arguments import described
 from weft.ir.graph import Graph, all_nodes
 from weft.ir.interp.graph import run_graph
 from weft.ir.verify.verifier import verify_graph
@@ -62,7 +63,7 @@ def left(graph: Graph) -> int:
 
 @pytest.mark.parametrize(("function", "count"), KNOWN)
 def test_reads_become_views(function: Callable[..., Any], count: int) -> None:
-    graph = trace_as_written(function, (X, I)).graph
+    graph = trace_as_written(function, described(function, (X, I))).graph
     known = known_places(graph)
     verify_graph(known)
     assert left(known) == count <= left(graph)
@@ -77,7 +78,7 @@ def test_reads_become_views(function: Callable[..., Any], count: int) -> None:
     lambda x, t: x[t + 3, 0], lambda x, t: x[t * (2**62), 0], lambda x, t: x[t * t, 0]])
 def test_what_may_be_wrong_is_checked(read: Callable[..., Any]) -> None:
     function = summed(read)
-    assert left(known_places(trace_as_written(function, (X, I)).graph))
+    assert left(known_places(trace_as_written(function, described(function, (X, I))).graph))
     with pytest.raises(weft.Error, match=r"W124|W131"):
         weft.compile(function)(X, I)
 
@@ -86,7 +87,7 @@ def test_rounds_of_which_it_is_not_known_how_many_there_are() -> None:
     def function(x: Any, n: Any) -> Any:
         return weft.fori_loop(0, n, lambda t, s: s + x[t, 0], np.float64(0))
 
-    assert left(known_places(trace_as_written(function, (X, 3)).graph))
+    assert left(known_places(trace_as_written(function, described(function, (X, 3))).graph))
     assert weft.compile(function)(X, 3) == X[:3, 0].sum()
     with pytest.raises(weft.Error, match="W124"):
         weft.compile(function)(X, 7)

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from weft.ir.diagnose import FeedError
 from weft.ir.graph import Builder, Graph, Value
 from weft.ir.interp.graph import run_graph
+from weft.ir.loc import Loc
 from weft.ir.ops.table import OPS
-from weft.ir.types import CPU0, F64, Loc, TensorType
+from weft.ir.types import CPU0, F64, TensorType
 from weft.ir.verify.verifier import verify_graph
 from weft.passes.prune import Pruned, prune
 

@@ -17,6 +17,7 @@ import weft
 from weft.ir.graph import Builder, Graph, Value
 from weft.ir.indices.index import symbol
 from weft.ir.interp.graph import run_graph
+from weft.ir.loc import Loc
 from weft.ir.ops.table import OPS
 from weft.ir.text.printer import print_graph
 from weft.ir.types import (
@@ -28,7 +29,6 @@ from weft.ir.types import (
     I32,
     I64,
     DType,
-    Loc,
     TensorType,
     as_dtype,
     float_info,

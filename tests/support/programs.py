@@ -31,6 +31,7 @@ from weft.ir.kernels.kernel import (
     is_ordered,
 )
 from weft.ir.kernels.schedule import IN_TURN, Program, Vectors, Way
+from weft.ir.loc import Loc
 from weft.ir.ops.op import Kind
 from weft.ir.ops.table import OPS
 from weft.ir.plans.plan import (
@@ -46,7 +47,7 @@ from weft.ir.plans.plan import (
     Window,
 )
 from weft.ir.scalar.primitives import PRIMITIVES
-from weft.ir.types import BOOL, COMPUTED, F32, F64, I64, Device, DType, Loc, TensorType
+from weft.ir.types import BOOL, COMPUTED, F32, F64, I64, Device, DType, TensorType
 from weft.passes.clone import Clone
 
 B, S = symbol("b"), symbol("s")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from ....ir.diagnose import Error, error
-from ...tracing.source import user_loc
+from ...face.source import user_loc
 
 Pairs = tuple[tuple[int, int], ...]
 _LAYOUTS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
+from ...face.source import user_loc
 from ...tracing.arrays.variable import Variable
-from ...tracing.source import user_loc
 from ...tracing.values.tracer import Tracer
 
 

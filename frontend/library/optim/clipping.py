@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import tree
+from ...face import tree
 from .checks import check_number
 
 

@@ -11,16 +11,16 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.forks import freed
-from ... import tree
 from ...engine.eager import run_eagerly
+from ...face import tree
+from ...face.signature import checked_flag
+from ...face.source import user_loc
 from ...session.graph import Graph
 from ...tracing.arrays.variable import Variable
 from ...tracing.context.active import active, context_of
 from ...tracing.context.dependencies import after, group
 from ...tracing.context.scope import name_scope
 from ...tracing.guards.lost import warn
-from ...tracing.signature import checked_flag
-from ...tracing.source import user_loc
 from ...tracing.values.operation import Operation
 from ...tracing.values.tracer import Tracer
 from ...transforms.graph_gradients import gradients

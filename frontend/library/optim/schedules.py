@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ...tracing.source import user_loc
+from ...face.source import user_loc
 from .checks import check_count, check_number
 
 

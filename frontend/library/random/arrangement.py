@@ -12,10 +12,10 @@ import numpy as np
 from ....ir.diagnose import error
 from ...engine.decorator import compile as compile_function
 from ...engine.function import Function
+from ...face.source import user_loc
 from ...tracing.arrays.variable import Variable
 from ...tracing.context.active import active, context_for
 from ...tracing.operand import axis_of, is_weak, to_tracer
-from ...tracing.source import user_loc
 from ...tracing.values.tracer import Tracer
 
 Generator = Any  # which calls these functions

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ... import tree
+from ...face import tree
+from ...face.source import user_loc
 from ...tracing.context.active import context_for
 from ...tracing.context.distance import is_computed
 from ...tracing.foreign import asks
 from ...tracing.operand import as_int, as_shape, contains_tracer
-from ...tracing.source import user_loc
 from ...tracing.values.tracer import Tracer
 from . import arrangement
 from .distributions import DISTRIBUTIONS, F32, F64, sample, sample_now

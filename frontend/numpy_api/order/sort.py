@@ -17,6 +17,7 @@ from ....ir.diagnose import error
 from ....ir.indices.dims import smaller
 from ....ir.ops.axes.sort import RANKS
 from ....ir.types import number_kind
+from ...face.source import user_loc
 from ...tracing.context.active import current
 from ...tracing.operand import (
     as_int,
@@ -28,7 +29,6 @@ from ...tracing.operand import (
     result_dtype,
     strong,
 )
-from ...tracing.source import user_loc
 from ...tracing.values.tracer import Tracer
 from ..arrange.shape import moveaxis, ravel
 from ..registry import numpy

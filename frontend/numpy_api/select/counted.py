@@ -18,7 +18,7 @@ import numpy as np
 
 from ....ir.diagnose import Error, OutOfRangeError
 from ....ir.types import I64
-from ... import tree
+from ...face import tree
 from ...tracing.arrays import views
 from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.selection import Selection

@@ -12,7 +12,7 @@ from ....ir.diagnose import error
 from ....ir.indices.dims import differ
 from ....ir.indices.index import Dim
 from ....ir.types import number_kind
-from ... import tree
+from ...face import tree
 from ...tracing.arrays.buffer import Buffer
 from ...tracing.arrays.selection import Places, Selection
 from ...tracing.arrays.variable import Variable

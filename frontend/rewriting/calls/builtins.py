@@ -14,6 +14,7 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.types import as_dtype
+from ...face.source import user_loc
 from ...numpy_api.elements.python_errors import grown, unless
 from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.grid import Grid
@@ -24,7 +25,6 @@ from ...tracing.classes import class_of, is_instance
 from ...tracing.context.active import context_for
 from ...tracing.context.distance import tell_bound
 from ...tracing.operand import cast, contains_tracer, to_tracer
-from ...tracing.source import user_loc
 from ...tracing.values.pythons import as_python
 from ...tracing.values.shown import check_rounds
 from ...tracing.values.tracer import SymbolicDim, Tracer

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import tree
+from ...face import tree
 from ...tracing.context.active import current
 from ...tracing.foreign import asks, refused
 from ...tracing.values.drawn import refused_draw

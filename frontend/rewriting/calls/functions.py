@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ...face.source import is_internal_name
 from ...tracing.arrays.recorded import Vectorized
 from ...tracing.classes import class_of
-from ...tracing.source import is_internal_name
 from ..regions.unseen import is_set
 from ..source.definition import rewrite
 from .builtins import BUILTINS

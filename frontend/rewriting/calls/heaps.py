@@ -14,11 +14,11 @@ import numpy as np
 
 from ....ir.diagnose import Error, error
 from ....ir.types import I64
-from ... import tree
+from ...face import tree
+from ...face.source import user_loc
 from ...tracing.arrays.growing import GrowingList
 from ...tracing.context.active import current
 from ...tracing.operand import to_tracer
-from ...tracing.source import user_loc
 from ..regions.branches import choose
 from ..regions.raising import raised
 from ..regions.state import is_traced

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ... import tree
+from ...face import tree
+from ...face.source import user_loc
 from ...tracing.arrays import views
 from ...tracing.arrays.buffer import Buffer
 from ...tracing.arrays.recorded import JOINING, join
 from ...tracing.context.recorder import TraceContext
 from ...tracing.operand import contains_tracer, is_weak, to_tracer
-from ...tracing.source import user_loc
 from ...tracing.values.tracer import Tracer
 from ..lists.chosen_lists import watch_one
 from ..regions.branches import choose

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from ...face.source import is_internal, user_frame
 from ...tracing.context.recorder import ACTIVE
 from ...tracing.late import GIVE_TEXTS, holds, late
-from ...tracing.source import is_internal, user_frame
 from ...tracing.telling import Stream, is_standard, stream_of, tell, tell_print
 from ...tracing.values.texts import WRITERS
 from ..lists.filtered import Filtered

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ....ir.diagnose import error
+from ...face.source import user_loc
 from ...tracing.context.active import current
-from ...tracing.source import user_loc
 from ..regions.nests import lists_of
 from ..regions.state import Ways
 

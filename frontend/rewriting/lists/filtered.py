@@ -16,11 +16,11 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.indices.index import Dim
+from ...face.source import user_loc
 from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.growing import FULL, GrowingList
 from ...tracing.context.active import current
 from ...tracing.operand import as_dim, to_tracer
-from ...tracing.source import user_loc
 from ...tracing.values.tracer import SymbolicDim, Tracer
 from ...transforms import loops as loop_nodes
 from ..calls.protocols import iterated

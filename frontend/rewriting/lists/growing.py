@@ -19,10 +19,10 @@ from typing import Any
 from ....ir.diagnose import error
 from ....ir.indices.index import Dim
 from ....ir.ops.control.region import ENDLESS
+from ...face.source import user_loc
 from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.growing import NONE, GrowingList, Item, is_item
 from ...tracing.arrays.selection import Selection
-from ...tracing.source import user_loc
 from ..regions.optional import as_maybe, common, has_kind
 from ..regions.state import UNBOUND
 from .room import ask_room

@@ -12,9 +12,9 @@ the user's cannot.
 from __future__ import annotations
 
 from ....ir.diagnose import Error, error
+from ...face.source import user_loc
 from ...tracing.arrays.growing import FULL
 from ...tracing.context.active import current
-from ...tracing.source import user_loc
 
 FIRST, TIMES = 256, 8
 MOST = 1 << 27

@@ -31,10 +31,10 @@ from ....ir.diagnose import error
 from ....ir.graph import Graph, Node, all_nodes, control_of
 from ....ir.indices.index import product
 from ....ir.ops.op import Kind
+from ...face.source import user_loc
 from ...tracing.arrays.growing import GrowingList
 from ...tracing.context.active import active, current
 from ...tracing.context.request import NONE, GivenUpError, Loops, Need, Start
-from ...tracing.source import user_loc
 from ...tracing.values.tracer import Tracer
 from ..lists.growing import may_grow
 from ..regions.state import UNBOUND, Get, is_array

@@ -11,6 +11,7 @@ import numpy as np
 from ....ir.diagnose import Error, error
 from ....ir.indices.index import Dim
 from ....ir.ops.control.region import ENDLESS
+from ...face.source import user_loc
 from ...tracing.arrays.buffer import TracedBuffer
 from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.growing import GrowingList
@@ -19,7 +20,6 @@ from ...tracing.context.active import current
 from ...tracing.context.distance import tell_bound
 from ...tracing.context.recorder import TraceContext
 from ...tracing.operand import as_dim
-from ...tracing.source import user_loc
 from ...tracing.values.numbers import numbers_behind
 from ...tracing.values.tracer import SymbolicDim, Tracer
 from ...transforms import regions

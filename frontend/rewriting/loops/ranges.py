@@ -18,14 +18,14 @@ import numpy as np
 
 from ....ir.diagnose import Error, error
 from ....ir.indices.index import Dim, positive
-from ... import tree
+from ...face import tree
+from ...face.source import user_loc
 from ...tracing.arrays.buffer import TracedBuffer
 from ...tracing.arrays.variable import Variable
 from ...tracing.context.active import current
 from ...tracing.context.distance import bound_of, tell_bound
 from ...tracing.failing import failure_of
 from ...tracing.operand import cast, is_number, to_tracer
-from ...tracing.source import user_loc
 from ...tracing.values.numbers import numbers_behind
 from ...tracing.values.tracer import SymbolicDim, Tracer
 

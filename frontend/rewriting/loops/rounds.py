@@ -12,13 +12,13 @@ import numpy as np
 from ....ir.diagnose import Error, error
 from ....ir.indices.index import Dim
 from ....ir.types import TensorType
-from ... import tree
+from ...face import tree
+from ...face.source import user_loc
 from ...tracing.arrays import views
 from ...tracing.arrays.array import TracedArray
 from ...tracing.arrays.growing import GrowingList
 from ...tracing.context.active import current
 from ...tracing.operand import to_tracer
-from ...tracing.source import user_loc
 from ...tracing.values.tracer import Tracer
 from ...transforms import loops as loop_nodes
 from ...transforms import regions

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.types import NoDTypeError, as_dtype
-from ... import tree
+from ...face import tree
 from ...tracing.operand import is_weak
 from ...tracing.values.tracer import Tracer
 from ..lists.chosen_lists import watch_one

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ....ir.diagnose import error
-from ...tracing.source import user_loc
+from ...face.source import user_loc
 from .nests import Path, items_of, lists_of
 from .state import Entry, filled
 

@@ -11,13 +11,13 @@ import numpy as np
 from ....ir.diagnose import Error, error
 from ....ir.graph import Builder
 from ....ir.ops.table import OPS
-from ... import tree
+from ...face import tree
+from ...face.source import user_loc
 from ...tracing.arrays import views
 from ...tracing.arrays.selection import Selection
 from ...tracing.context.active import current
 from ...tracing.context.recorder import TraceContext
 from ...tracing.late import LateText
-from ...tracing.source import user_loc
 from ...tracing.trace import Region, trace_region
 from ...tracing.values.tracer import Tracer
 from ...transforms import regions

@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ... import tree
+from ...face import tree
+from ...face.source import user_loc
 from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.growing import GrowingList
 from ...tracing.context.active import current
 from ...tracing.late import LateText
 from ...tracing.operand import fits_int64, is_weak, to_tracer
-from ...tracing.source import user_loc
 from ...tracing.values.tracer import Tracer
 from ..calls.protocols import method
 from ..loops.ranges import Range

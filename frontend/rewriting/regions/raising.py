@@ -18,11 +18,11 @@ from types import FunctionType, GeneratorType
 from typing import Any
 
 from ....ir.diagnose import error
+from ...face.source import user_loc
 from ...tracing.context.active import current
 from ...tracing.context.recorder import ACTIVE
 from ...tracing.failing import told_by
 from ...tracing.late import holds
-from ...tracing.source import user_loc
 from ...tracing.trace import EndError
 from ..calls.protocols import entered
 from .state import Part

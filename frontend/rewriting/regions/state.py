@@ -16,7 +16,8 @@ import numpy as np
 
 from ....ir.diagnose import Error, error
 from ....ir.types import BOOL
-from ... import tree
+from ...face import tree
+from ...face.source import user_loc
 from ...tracing.arrays import views
 from ...tracing.arrays.buffer import Buffer, TracedBuffer
 from ...tracing.arrays.chosen import Chosen
@@ -27,7 +28,6 @@ from ...tracing.arrays.variable import Variable
 from ...tracing.context.active import context_for, current
 from ...tracing.context.recorder import TraceContext
 from ...tracing.operand import is_number as is_python
-from ...tracing.source import user_loc
 from ...tracing.values.numbers import numbers_behind
 from ...tracing.values.rewrites import rewrite_of
 from ...tracing.values.tracer import Tracer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import tree
+from ...face import tree
 from ...tracing.context.active import current
 from ...tracing.context.recorder import TraceContext
 from ...tracing.failing import failed_assertion

@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import Error
+from ...face.source import is_internal, user_loc
 from ...tracing.arrays.buffer import Buffer, TracedBuffer
 from ...tracing.arrays.outside import OutsideError
-from ...tracing.source import is_internal, user_loc
 from ...tracing.trace import is_start
 from ...tracing.values.methods import ArrayMethods
 

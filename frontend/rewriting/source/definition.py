@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
-from ...tracing.source import WRITTEN
+from ...face.source import WRITTEN
 from .names import RUNTIME
 from .parsed import definition_of
 from .statements import rewritten

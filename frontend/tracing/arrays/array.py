@@ -14,8 +14,8 @@ from weakref import ref
 from ....ir.diagnose import Error, error
 from ....ir.graph import Value
 from ....ir.types import TensorType
+from ...face.source import user_loc
 from ..context.scope import RECORDING, Recording
-from ..source import user_loc
 
 
 class TracedArray:

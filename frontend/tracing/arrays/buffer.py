@@ -19,8 +19,8 @@ from weakref import ref
 import numpy as np
 
 from ....ir.types import number_kind
+from ...face.source import user_loc
 from ..context.scope import RECORDING, Recording
-from ..source import user_loc
 from ..values.methods import ArrayMethods
 from ..values.tracer import Tracer
 from .outside import OutsideError

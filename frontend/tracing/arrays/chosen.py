@@ -17,8 +17,8 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.types import keeps_kind
+from ...face.source import user_loc
 from ..context.active import current
-from ..source import user_loc
 from ..values.methods import ArrayMethods
 from ..values.tracer import Tracer, same_index
 

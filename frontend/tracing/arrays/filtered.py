@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import Error, error
-from ....ir.types import Loc
+from ....ir.loc import Loc
+from ...face.source import user_loc
 from ..operand import broadcast, to_tracer
-from ..source import user_loc
 from ..values.tracer import Tracer
 from .selection import Selection
 

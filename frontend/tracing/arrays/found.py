@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import tree
+from ...face import tree
 from .grid import FoundGrid, Grid
 from .growing import GrowingList, ReturnedList
 from .maybe import Returned, is_maybe

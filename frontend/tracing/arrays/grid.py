@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import Error, error
-from ... import tree
-from ..source import user_loc
+from ...face import tree
+from ...face.source import user_loc
 from ..spec import Spec
 from .chosen import Chosen, is_basic, settled_copy
 from .selection import same_mask

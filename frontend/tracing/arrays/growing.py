@@ -21,11 +21,11 @@ import numpy as np
 from ....ir.diagnose import Error, error
 from ....ir.indices.index import Dim
 from ....ir.types import I64, TensorType, as_dtype
-from ... import tree
+from ...face import tree
+from ...face.source import user_loc
 from ..context.active import current
 from ..context.distance import tell_bound
 from ..operand import broadcast, cast, to_tracer
-from ..source import user_loc
 from ..spec import Spec
 from ..values.tracer import SymbolicDim, Tracer
 from .filtered import FilteredList, changing

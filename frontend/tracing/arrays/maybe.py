@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.types import I64
-from ... import tree
+from ...face import tree
 from ..context.active import current
 from ..operand import broadcast, cast, to_tracer
 from ..spec import Spec

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....ir.diagnose import TracerError
-from ....ir.types import Loc, TensorType
+from ....ir.loc import Loc
+from ....ir.types import TensorType
 
 
 class OutsideError(TracerError):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import Error, error
-from ..source import user_loc
+from ...face.source import user_loc
 from ..values.tracer import Tracer
 
 Array = np.ndarray[Any, Any]

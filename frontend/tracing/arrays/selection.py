@@ -20,10 +20,11 @@ import numpy as np
 
 from ....ir.diagnose import Error, OutOfRangeError, error
 from ....ir.graph import Value
-from ....ir.types import I64, Loc
-from ... import tree
+from ....ir.loc import Loc
+from ....ir.types import I64
+from ...face import tree
+from ...face.source import user_loc
 from ..context.active import current
-from ..source import user_loc
 from ..spec import Spec
 from ..values.tracer import Tracer
 from .chosen import Chosen, is_basic, settled_copy

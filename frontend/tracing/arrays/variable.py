@@ -20,11 +20,11 @@ from ....ir.diagnose import error
 from ....ir.forks import freed
 from ....ir.types import Device, TensorType, dtype_of, keeps_kind
 from ....runtime.state import Cell, Writer, commit, moment, written_here
+from ...face.source import is_internal, user_loc
 from ...numpy_api.select.at import At
 from ..context.active import context_for
 from ..context.recorder import ACTIVE, TraceContext
 from ..context.scope import SCOPE, checked_label
-from ..source import is_internal, user_loc
 from ..subclasses import checked_class
 from ..values.methods import ArrayMethods
 from ..values.tracer import Tracer

@@ -25,8 +25,8 @@ from ....ir.diagnose import Error, error
 from ....ir.indices.index import row_major, symbol, symbols_of
 from ....ir.ops.op import Kind, OpDef
 from ....ir.types import BOOL, TensorType
+from ...face.source import user_loc
 from ..context.scope import Recording
-from ..source import user_loc
 from ..values.drawn import refused_draw
 from .array import Link, TracedArray
 from .outside import OutsideError

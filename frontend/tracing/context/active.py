@@ -13,7 +13,7 @@ import numpy as np
 
 from ....ir.diagnose import Error, error
 from ....ir.types import TensorType, dtype_of
-from ..boundary import leave
+from ...face.boundary import leave
 from ..values.tracer import Tracer
 from .recorder import ACTIVE, TraceContext
 from .scope import Recording

@@ -14,7 +14,7 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.graph import Value
-from ....ir.types import Loc
+from ....ir.loc import Loc
 
 Array = np.ndarray[Any, Any]
 T = TypeVar("T")

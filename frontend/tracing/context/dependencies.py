@@ -9,8 +9,8 @@ from typing import Any
 
 from ....ir.graph import effects_of
 from ....ir.ops.op import Effect
-from ... import tree
-from ..source import user_loc
+from ...face import tree
+from ...face.source import user_loc
 from ..values.methods import ArrayMethods
 from ..values.operation import Operation
 from ..values.tracer import Tracer

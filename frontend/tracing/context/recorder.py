@@ -24,13 +24,14 @@ from ....ir.diagnose import Error, error
 from ....ir.forks import freed
 from ....ir.graph import Builder, Graph, Node, Value
 from ....ir.indices.index import Dim, Expr
+from ....ir.loc import Loc
 from ....ir.ops.table import OPS
-from ....ir.types import DType, Loc, NoDTypeError, TensorType, as_dtype, dtype_of
+from ....ir.types import DType, NoDTypeError, TensorType, as_dtype, dtype_of
 from ....runtime.entry.float_errors import heard
+from ...face.source import RUNTIME, SourceMap, name_of, user_frame, user_loc
 from ..arrays.buffer import Buffer, unwrapped
 from ..arrays.views import track
 from ..guards.float_errors import check_unheard
-from ..source import RUNTIME, SourceMap, name_of, user_frame, user_loc
 from ..source_text import text_of
 from ..subclasses import checked_class, computes_itself
 from ..values.operation import Operation

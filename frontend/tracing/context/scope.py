@@ -21,8 +21,9 @@ import numpy as np
 from ....ir.diagnose import Error, error
 from ....ir.graph import Builder, Graph, Node, Value
 from ....ir.indices.index import Dim
-from ....ir.types import Device, DType, Loc
-from ..source import user_loc
+from ....ir.loc import Loc
+from ....ir.types import Device, DType
+from ...face.source import user_loc
 from .request import Asked, Request
 
 A = TypeVar("A")

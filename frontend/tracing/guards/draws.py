@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ....ir.types import Loc
-from ..source import definition, is_internal_name
+from ....ir.loc import Loc
+from ...face.source import definition, is_internal_name
 from ..values.tracer import Tracer
 from .lost import name_of, warn
 from .weakmethod import WeakMethod

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from ....ir.diagnose import error
 from ....runtime.entry.float_errors import FIX, heard
-from ..source import user_loc
+from ...face.source import user_loc
 
 
 def check_unheard(before: Mapping[str, str]) -> None:

@@ -17,10 +17,10 @@ from typing import Any
 from weakref import ref
 
 from ....ir.diagnose import TracingWarning, error
-from ....ir.types import Loc
-from ... import tree
+from ....ir.loc import Loc
+from ...face import tree
+from ...face.source import definition
 from ..arrays.views import Indexed
-from ..source import definition
 from ..values.tracer import Tracer
 
 _MOST_WARNINGS = 3

@@ -15,7 +15,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ....ir.diagnose import Error, error
-from ..source import user_loc
+from ...face.source import user_loc
 
 _OTHERS = MappingProxyType({  # of RandomState
     "rand": "random", "random_sample": "random", "ranf": "random", "randn": "standard_normal",

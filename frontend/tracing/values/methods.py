@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ....ir.diagnose import error
-from ..source import user_loc
+from ...face.source import user_loc
 from .shown import Member
 
 

@@ -13,7 +13,8 @@ import inspect
 import re
 from collections.abc import Sequence
 
-from ....ir.types import DType, Loc
+from ....ir.loc import Loc
+from ....ir.types import DType
 
 # What to write instead of asking for the truth of a traced value, by how the line asks.
 _QUESTIONS: tuple[tuple[str, str], ...] = (

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...elsewhere import METHODS, instead
+from ...face.elsewhere import METHODS, instead
 from ..arrays.array import TracedArray
 from .asking import asks_attribute
 

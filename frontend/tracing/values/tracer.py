@@ -22,11 +22,11 @@ from ....ir.diagnose import error
 from ....ir.graph import Value
 from ....ir.indices.index import Dim, Expr
 from ....ir.types import TensorType, keeps_kind, number_kind
-from ...elsewhere import METHODS, instead
+from ...face.elsewhere import METHODS, instead
+from ...face.source import is_internal, user_loc
 from ...numpy_api.select.at import At
 from ..arrays import views
 from ..context.scope import Recording
-from ..source import is_internal, user_loc
 from .asking import asks_class, operates
 from .drawn import refused_draw
 from .methods import ArrayMethods

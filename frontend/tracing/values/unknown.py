@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import Error, error
+from ...face.source import assigns_item, is_internal, scipy_call, user_loc
 from ..arrays.array import TracedArray
-from ..source import assigns_item, is_internal, scipy_call, user_loc
 from ..subclasses import makes_masked, of_class
 from .drawn import refused_draw
 from .numbers import numbers_behind

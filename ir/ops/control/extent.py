@@ -17,7 +17,8 @@ import numpy as np
 
 from ...diagnose import error
 from ...indices.index import Expr
-from ...types import BOOL, I64, Loc, TensorType
+from ...loc import Loc
+from ...types import BOOL, I64, TensorType
 from ..op import Kind, OpDef
 
 

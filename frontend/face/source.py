@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
-from ...ir.types import Loc
+from ...ir.loc import Loc
 
 _INTERNAL = frozenset({"weft", "numpy", "contextlib", "functools", "concurrent", "copy", "copyreg",
                        "dataclasses"})

@@ -26,9 +26,9 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.diagnose import error
-from ..runtime import tree as runtime
-from ..runtime.tree import (
+from ...ir.diagnose import error
+from ...runtime import tree as runtime
+from ...runtime.tree import (
     HANDLERS,
     LEAF,
     NAMESPACES,
@@ -41,7 +41,7 @@ from ..runtime.tree import (
 )
 from .exact import UnhashableError, exact
 from .held import held
-from .tracing.source import user_loc
+from .source import user_loc
 
 __all__ = ["LEAF", "Static", "TreeDef", "are_numeric", "constant", "fitted", "fix", "flatten",
            "flatten_again", "holds", "is_nest", "labels", "leaves", "level", "map", "matched",

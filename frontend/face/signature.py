@@ -1,4 +1,4 @@
-"""Signature: a function's parameters, the one normal form of a call, and the type of each leaf.
+"""Signature: a function's parameters, and the one normal form of a call.
 
 A call has one normal form, however it is spelled: see ``Signature.bind``.
 """
@@ -8,36 +8,22 @@ from __future__ import annotations
 import copy
 import inspect
 import re
-from collections.abc import (
-    Callable,
-    Collection,
-    Hashable,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-    Set,
-)
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from ...ir.diagnose import error
-from ...ir.indices.index import Dim, symbols_of
-from ...ir.types import BOOL, C128, F64, I64, TensorType, dtype_of
-from .. import tree
-from ..exact import UnhashableError, exact
-from .arrays.variable import Variable
-from .operand import fits_int64
+from . import tree
+from .exact import UnhashableError, exact
 from .source import user_loc
-from .spec import Spec, is_spec
-from .subclasses import checked_class
-from .values.tracer import Tracer
 
 _OMITTED = object()
 _DEFAULT = object()  # the key of default values: which one it is follows from the parameter
+
+
+def _never(leaf: Any) -> bool:
+    return False
 
 
 def is_default(structure: tree.TreeDef) -> bool:
@@ -72,45 +58,11 @@ def _key(value: Any) -> Hashable:
         return None
 
 
-@dataclass(frozen=True, eq=False)
-class Call:
-    """A call of a function: its arguments as they came, and their leaves and structure."""
-
-    signature: Signature
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
-    leaves: list[Any]
-    structure: tree.TreeDef
-
-    @cached_property
-    def names(self) -> list[str]:
-        """The names of the leaves."""
-        return self.signature.names(self.structure)
-
-    @cached_property
-    def types(self) -> tuple[tuple[str, TensorType], ...]:
-        """Kinds and types of the leaves; see ``Signature.types``."""
-        return tuple(self.signature.types(self.leaves, self.names))
-
-    def numbers(self, *kinds: type) -> list[str]:
-        """The names of leaves that are traced and have one of these very types."""
-        return [name for name, leaf in zip(self.names, self.leaves, strict=True)
-                if type(leaf) in kinds]
-
-    def rivals(self) -> list[tuple[int, Any]]:
-        """See ``Signature.rivals``."""
-        return self.signature.rivals(self.signature.bind(self.args, self.kwargs)[0])
-
-    def with_fixed(self, names: Iterable[str]) -> Call:
-        """The same call, of which these leaves are static, too."""
-        return self.signature.with_fixed(names).call(self.args, self.kwargs)
-
-
 class Signature:
     """A function's parameters: names for the leaves of its arguments, and which are static.
 
-    ``specs`` says that texts stand for types, as they do where nothing is called. ``dynamic`` maps
-    the name of an argument (``x``, ``params.w``, ``params['w']``) to dims and
+    ``is_type`` tells texts that stand for types, which none does where the function is called.
+    ``dynamic`` maps the name of an argument (``x``, ``params.w``, ``params['w']``) to dims and
     their symbols: ``{"x": {0: "b"}}``.
     """
 
@@ -121,7 +73,7 @@ class Signature:
         self.function = function
         self.static = frozenset(names_in(static_argnames, "static_argnames"))
         self.fixed: frozenset[str] = frozenset()  # names of leaves that are static, too
-        self.specs = True
+        self.is_type: Callable[[Any], bool] = _never
         self.dynamic = _dynamic({} if dynamic is None else dynamic)
         try:
             parameters = list(inspect.signature(function).parameters.values())
@@ -142,9 +94,9 @@ class Signature:
         self._any_keyword = any(p.kind is p.VAR_KEYWORD for p in parameters)
         self._keyword_only = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
         self._unnamed = sum(p.kind is p.POSITIONAL_ONLY for p in parameters)
-        self._defaults = {p.name: _Default(p.default) for p in parameters
+        self.defaults = {p.name: _Default(p.default) for p in parameters
                           if p.default is not p.empty}
-        self.required = sum(p.name not in self._defaults for p in positional)
+        self.required = sum(p.name not in self.defaults for p in positional)
 
     def bound(self) -> Signature:
         """The signature without its first parameter, as that of a method's instance."""
@@ -161,21 +113,11 @@ class Signature:
         made.fixed = frozenset(names)
         return made
 
-    def of_calls(self) -> Signature:
-        """The signature of calls, in which texts are texts."""
-        made = copy.copy(self)
-        made.specs = False
-        return made
-
-    def of_specs(self) -> Signature:
+    def reading(self, is_type: Callable[[Any], bool]) -> Signature:
         """The signature of what is traced, where texts may stand for types."""
         made = copy.copy(self)
-        made.specs = True
+        made.is_type = is_type
         return made
-
-    def call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
-        """A call, flattened once for all that is to be known of it."""
-        return Call(self, args, kwargs, *self.flatten(args, kwargs))
 
     def by_position(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -193,15 +135,15 @@ class Signature:
                     left -= 1
                     if not left:
                         break
-                elif name in self._defaults:
-                    values.append(self._defaults[name].value)
+                elif name in self.defaults:
+                    values.append(self.defaults[name].value)
                 else:
                     return None
             if left:
                 return None
         if self.required < len(values) <= len(self.positional):
             while len(values) > self.required and (
-                    values[-1] is self._defaults[self.positional[len(values) - 1]].value):
+                    values[-1] is self.defaults[self.positional[len(values) - 1]].value):
                 values.pop()
         return tuple(values)
 
@@ -236,11 +178,11 @@ class Signature:
         return (*values, *args[count:]), only | named
 
     def _filled(self, name: str, value: Any) -> Any:
-        default = self._defaults.get(name)
+        default = self.defaults.get(name)
         return value if default is None or not default.stands_for(value) else default.static
 
     def _is_default(self, name: str, value: Any) -> bool:
-        default = self._defaults.get(name)
+        default = self.defaults.get(name)
         return default is not None and value is default.static
 
     def rivals(self, args: tuple[Any, ...]) -> list[tuple[int, Any]]:
@@ -248,7 +190,7 @@ class Signature:
         default, is not traced; and these values. ``args`` are in normal form."""
         found = []
         for at, (name, value) in enumerate(zip(self.positional, args, strict=False)):
-            default = self._defaults.get(name)
+            default = self.defaults.get(name)
             if (default is not None and type(value) is type(default.value)
                     and isinstance(value, (bool, int, float))):
                 found.append((at, default.value))
@@ -263,8 +205,7 @@ class Signature:
         leaves, structure = tree.flatten((args, {}) if short else self.arguments(args, kwargs))
         if not self.fixed and tree.are_numeric(leaves):
             return leaves, structure
-        marks = [tree.constant(leaf) != "" and not (self.specs and is_spec(leaf))
-                 for leaf in leaves]
+        marks = [tree.constant(leaf) != "" and not self.is_type(leaf) for leaf in leaves]
         if self.fixed:
             marks = [mark or (name in self.fixed and type(leaf) in _CHOICES)
                      for mark, name, leaf in zip(marks, self.names(structure), leaves, strict=True)]
@@ -309,28 +250,6 @@ class Signature:
         keys: Any = kwargs.meta
         yield from zip(keys, kwargs.children, strict=True)
 
-    def types(self, leaves: Sequence[Any], names: Sequence[str]) -> list[tuple[str, TensorType]]:
-        """Kind and type of each leaf, with symbols for its dynamic dims. Raises DTypeError (W112)
-        for a leaf that cannot be traced, ShapeError (W105) for a dynamic dim that is not there."""
-        plain = [_plain(name) for name in names]
-        given = {re.split(r"[.\[]", name)[0] for name in names}
-        for wanted in self.dynamic:
-            root = wanted.partition(".")[0]
-            omitted = root in self._defaults and root not in given and root not in self.static
-            if not omitted and not any(_covers(wanted, name) for name in plain):
-                raise error("W105", f"dynamic: no argument '{wanted}'", locs=user_loc(),
-                            hint=f"the arguments are {', '.join(names)}")
-        found: list[tuple[str, TensorType]] = []
-        for leaf, name, short in zip(leaves, names, plain, strict=True):
-            kind, type_ = leaf_type(leaf, name)
-            for wanted, dims in self.dynamic.items():
-                if _covers(wanted, short):
-                    known = {size for _, other in found for dim in other.shape
-                             for size in symbols_of(dim)}
-                    type_ = type_.with_shape(_symbolic(type_, dims, name, known))
-            found.append((kind, type_))
-        return found
-
 
 def names_in(given: Any, option: str) -> tuple[str, ...]:
     """The names that an option lists; a text is one. Raises DTypeError (W112) for other things."""
@@ -356,75 +275,12 @@ def _dynamic(given: Any) -> dict[str, dict[int, Any]]:
     if isinstance(given, Mapping) and all(
             isinstance(name, str) and isinstance(dims, Mapping)
             and all(isinstance(axis, int) for axis in dims) for name, dims in given.items()):
-        return {_plain(name): dict(dims) for name, dims in given.items()}
+        return {plain_path(name): dict(dims) for name, dims in given.items()}
     raise error("W112", f"dynamic={given!r} does not say which dims may have any size",
                 locs=user_loc(), hint="name the argument, the axis and the dim, as in "
                 "dynamic={'x': {0: 'n'}}")
 
 
-def _plain(name: str) -> str:
+def plain_path(name: str) -> str:
     """One spelling for ``x.w``, ``x['w']`` and ``x["w"]``."""
     return re.sub(r"\[(['\"]?)(.*?)\1\]", r".\2", name)
-
-
-def _covers(wanted: str, name: str) -> bool:
-    return name == wanted or name.startswith(wanted + ".")
-
-
-def _symbolic(
-    type_: TensorType, dims: Mapping[int, Any], name: str, taken: Collection[str]
-) -> tuple[Dim, ...]:
-    shape: list[Any] = list(type_.shape)
-    for axis, dim in dims.items():
-        if not -len(shape) <= axis < len(shape):
-            raise error("W105", f"dynamic: {name} has no axis {axis}", locs=user_loc(),
-                        types=[type_], hint=f"its axes are 0 to {len(shape) - 1}" if shape
-                        else "it has no dims")
-        shape[axis] = dim
-    return Spec(type_.dtype, shape).type(name, taken).shape
-
-
-def leaf_type(leaf: Any, name: str) -> tuple[str, TensorType]:
-    """Kind and type of an argument leaf. Raises DTypeError (W112) if it cannot be traced."""
-    if isinstance(leaf, (np.ndarray, np.generic)):
-        checked_class(leaf, f"argument {name}")
-        try:
-            return ("array" if isinstance(leaf, np.ndarray) else "scalar",
-                    TensorType(dtype_of(leaf), leaf.shape))
-        except TypeError:
-            pass  # an array of objects, texts or dates
-        raise error("W112", f"argument {name}: an array of dtype {leaf.dtype} cannot be traced",
-                    locs=user_loc(), hint="convert it to a real number dtype")
-    if isinstance(leaf, bool):
-        return "number", TensorType(BOOL, ())
-    if isinstance(leaf, int) and fits_int64(leaf):
-        return "number", TensorType(I64, ())
-    if isinstance(leaf, float):
-        return "number", TensorType(F64, ())
-    if isinstance(leaf, complex):
-        return "number", TensorType(C128, ())
-    if isinstance(leaf, Variable):
-        return "variable", leaf.type
-    if isinstance(leaf, Tracer):
-        return "number" if leaf.weak else "array", leaf.type
-    if isinstance(leaf, str):
-        leaf = Spec.parse(leaf)
-    if isinstance(leaf, Spec):
-        return "array", leaf.type(name)
-    if isinstance(leaf, int):
-        raise error("W112", f"argument {name}: {leaf} is more than 64 bits hold", locs=user_loc(),
-                    hint="pass float(n), or name the argument in static_argnames")
-    raise error("W112", f"argument {name}: {type(leaf).__name__} cannot be traced",
-                locs=user_loc(), hint=_instead_of(leaf))
-
-
-def _instead_of(leaf: Any) -> str:
-    """What to pass in place of an object that cannot be traced."""
-    if isinstance(leaf, set):
-        return "pass frozenset(items), which is static"
-    if isinstance(leaf, Set):
-        return f"pass NumPy arrays, numbers or nests of them: tuple(x) of a {type(leaf).__name__}"
-    own = ("pass NumPy arrays, numbers or nests of them; register a class of your own with "
-           "weft.tree.register")
-    return own if type(leaf).__hash__ is None else (
-        f"{own}, or name the argument in static_argnames")

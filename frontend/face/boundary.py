@@ -13,8 +13,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import ParamSpec, TypeVar
 
-from ...ir.diagnose import Error
-from ...ir.host import of_host
+from ...ir.diagnose import Error, of_host
 from .source import is_internal, user_loc
 
 P = ParamSpec("P")
