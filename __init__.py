@@ -11,122 +11,86 @@
 and fetching any value; ``weft.export`` writes programs that need neither Python nor Weft.
 """
 
-import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from .frontend.checkpoints import QueueRunner, Saver, restore, save
-from .frontend.engine.decorator import compile, export
-from .frontend.engine.function import CacheInfo, Function, RecompileWarning
-from .frontend.engine.stages import Compiled, Lowered, MemoryAnalysis
-from .frontend.face import elsewhere as _elsewhere
-from .frontend.face import tree
-from .frontend.interchange.artifact import load
-from .frontend.interchange.tensorboard import SummaryWriter
-from .frontend.library import data, nn, optim, random, special
-from .frontend.library.segment import segment_max, segment_mean, segment_min, segment_sum
-from .frontend.numpy_api import namespace as numpy
-from .frontend.numpy_api.host import HostWarning
-from .frontend.numpy_api.order.sort import top_k
-from .frontend.profiling.profile import Profile, profile
-from .frontend.session.costs import PlacementWarning
-from .frontend.session.graph import Graph, placeholder
-from .frontend.session.queues import FIFOQueue, PaddingFIFOQueue, RandomShuffleQueue
-from .frontend.session.report import StepReport
-from .frontend.session.session import Session
-from .frontend.tracing.arrays.variable import Variable
-from .frontend.tracing.context.dependencies import control_dependencies, group
-from .frontend.tracing.context.scope import device, name_scope
-from .frontend.tracing.host import host_call
-from .frontend.tracing.spec import Spec
-from .frontend.tracing.trace import Traced
-from .frontend.transforms import stepwise as _stepwise  # noqa: F401  it adds its rows
-from .frontend.transforms.control import cond, fori_loop, scan, while_loop
-from .frontend.transforms.custom import custom_vjp, remat
-from .frontend.transforms.forward import jvp
-from .frontend.transforms.gradients import grad, value_and_grad, vmap
-from .frontend.transforms.graph_gradients import gradients
-from .frontend.transforms.reverse import stop_gradient, vjp
-from .ir.diagnose import CODES, Error, TracingWarning
-from .runtime.saver import SaveWarning
-from .runtime.threads import set_num_threads
+from .frontend.face import names as _names
 
 __version__ = "0.1.0"
+__all__ = [*_names.NAMES]
 
-# So that ``import weft.nn`` and ``from weft.nn import relu`` find them. Files of these names here
-# would hide those of the standard library from who runs Python in this folder.
-_sys.modules.update({f"{__name__}.{module.__name__.rpartition('.')[2]}": module
-                     for module in (data, nn, optim, random, special, tree)})
-_sys.modules.update({f"{__name__}.nn.init": nn.init})
-_sys.modules.update({f"{__name__}.numpy": numpy, f"{__name__}.numpy.fft": numpy.fft,
-                     f"{__name__}.numpy.linalg": numpy.linalg})
+_names.install()
 
-if not _TYPE_CHECKING:  # to which every name would be there
+
+if _TYPE_CHECKING:  # the same names, for type checkers
+    from .frontend.checkpoints import QueueRunner as QueueRunner
+    from .frontend.checkpoints import Saver as Saver
+    from .frontend.checkpoints import restore as restore
+    from .frontend.checkpoints import save as save
+    from .frontend.engine.stages import Compiled as Compiled
+    from .frontend.engine.stages import Lowered as Lowered
+    from .frontend.engine.stages import MemoryAnalysis as MemoryAnalysis
+    from .frontend.face import tree as tree
+    from .frontend.face.compile import compile as compile
+    from .frontend.face.function import CacheInfo as CacheInfo
+    from .frontend.face.function import Function as Function
+    from .frontend.face.function import RecompileWarning as RecompileWarning
+    from .frontend.interchange.ahead import export as export
+    from .frontend.interchange.artifact import load as load
+    from .frontend.interchange.tensorboard import SummaryWriter as SummaryWriter
+    from .frontend.library import data as data
+    from .frontend.library import nn as nn
+    from .frontend.library import optim as optim
+    from .frontend.library import random as random
+    from .frontend.library import special as special
+    from .frontend.library.segment import segment_max as segment_max
+    from .frontend.library.segment import segment_mean as segment_mean
+    from .frontend.library.segment import segment_min as segment_min
+    from .frontend.library.segment import segment_sum as segment_sum
+    from .frontend.numpy_api import namespace as numpy  # noqa: F401  exported as numpy
+    from .frontend.numpy_api.host import HostWarning as HostWarning
+    from .frontend.numpy_api.order.sort import top_k as top_k
+    from .frontend.profiling.profile import Profile as Profile
+    from .frontend.profiling.profile import profile as profile
+    from .frontend.session.costs import PlacementWarning as PlacementWarning
+    from .frontend.session.graph import Graph as Graph
+    from .frontend.session.graph import placeholder as placeholder
+    from .frontend.session.queues import FIFOQueue as FIFOQueue
+    from .frontend.session.queues import PaddingFIFOQueue as PaddingFIFOQueue
+    from .frontend.session.queues import RandomShuffleQueue as RandomShuffleQueue
+    from .frontend.session.report import StepReport as StepReport
+    from .frontend.session.session import Session as Session
+    from .frontend.tracing.arrays.variable import Variable as Variable
+    from .frontend.tracing.context.dependencies import control_dependencies as control_dependencies
+    from .frontend.tracing.context.dependencies import group as group
+    from .frontend.tracing.context.scope import device as device
+    from .frontend.tracing.context.scope import name_scope as name_scope
+    from .frontend.tracing.host import host_call as host_call
+    from .frontend.tracing.spec import Spec as Spec
+    from .frontend.tracing.trace import Traced as Traced
+    from .frontend.transforms.control import cond as cond
+    from .frontend.transforms.control import fori_loop as fori_loop
+    from .frontend.transforms.control import scan as scan
+    from .frontend.transforms.control import while_loop as while_loop
+    from .frontend.transforms.custom import custom_vjp as custom_vjp
+    from .frontend.transforms.custom import remat as remat
+    from .frontend.transforms.forward import jvp as jvp
+    from .frontend.transforms.gradients import grad as grad
+    from .frontend.transforms.gradients import value_and_grad as value_and_grad
+    from .frontend.transforms.gradients import vmap as vmap
+    from .frontend.transforms.graph_gradients import gradients as gradients
+    from .frontend.transforms.reverse import stop_gradient as stop_gradient
+    from .frontend.transforms.reverse import vjp as vjp
+    from .ir.diagnose import CODES as CODES
+    from .ir.diagnose import Error as Error
+    from .ir.diagnose import TracingWarning as TracingWarning
+    from .runtime.saver import SaveWarning as SaveWarning
+    from .runtime.threads import set_num_threads as set_num_threads
+else:
     def __getattr__(name: str) -> object:
-        raise AttributeError(f"module 'weft' has no attribute {name!r}"
-                             f"{_elsewhere.instead(name, _elsewhere.FUNCTIONS)}")
+        """A public name, which is loaded now."""
+        found = globals()[name] = _names.find(name)
+        return found
 
-__all__ = [
-    "CODES",
-    "CacheInfo",
-    "Compiled",
-    "Error",
-    "FIFOQueue",
-    "Function",
-    "Graph",
-    "HostWarning",
-    "Lowered",
-    "MemoryAnalysis",
-    "PaddingFIFOQueue",
-    "PlacementWarning",
-    "Profile",
-    "QueueRunner",
-    "RandomShuffleQueue",
-    "RecompileWarning",
-    "SaveWarning",
-    "Saver",
-    "Session",
-    "Spec",
-    "StepReport",
-    "SummaryWriter",
-    "Traced",
-    "TracingWarning",
-    "Variable",
-    "compile",
-    "cond",
-    "control_dependencies",
-    "custom_vjp",
-    "data",
-    "device",
-    "export",
-    "fori_loop",
-    "grad",
-    "gradients",
-    "group",
-    "host_call",
-    "jvp",
-    "load",
-    "name_scope",
-    "nn",
-    "numpy",
-    "optim",
-    "placeholder",
-    "profile",
-    "random",
-    "remat",
-    "restore",
-    "save",
-    "scan",
-    "segment_max",
-    "segment_mean",
-    "segment_min",
-    "segment_sum",
-    "set_num_threads",
-    "special",
-    "stop_gradient",
-    "top_k",
-    "tree",
-    "value_and_grad",
-    "vjp",
-    "vmap",
-    "while_loop",
-]
+
+def __dir__() -> list[str]:
+    return [*__all__, *globals()]

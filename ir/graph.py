@@ -12,7 +12,6 @@ import itertools
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from .indices.index import Dim
 from .kernels.fold import fold
 from .loc import Loc
 from .ops.op import MEASURED, Effect, Kind, OpDef
+from .record import field, record
 from .types import BOOL, DTYPES, Device, DType, TensorType
 
 
@@ -45,7 +45,7 @@ class Value:
         return f"<{self.name}: {self.type}>"
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False, slots=True)
 class Node:
     """One operation. ``after`` lists nodes that must run before it although it reads no value."""
 
@@ -62,7 +62,7 @@ class Node:
         return f"<{self.name} = {self.op.name}>"
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Graph:
     """Parameters, nodes in execution order, results, and the variables they read and write."""
 

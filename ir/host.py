@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 
 from .diagnose import Error, error, note, place_text
 from .loc import Loc
+from .record import field, record
 
 Array = np.ndarray[Any, Any]
 Functions = Callable[..., Any]  # of arrays, to an array or a tuple of them
@@ -37,7 +37,7 @@ def function_of(name: str) -> Functions | None:
     return found if callable(found) else None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class HostFunction:
     """A function of the user as an attribute; texts have its name, ``model:smooth``, by which one
     is found again that is in a module and was declared.

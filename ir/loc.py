@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import linecache
-from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
+from .record import field, record
 
-@dataclass(frozen=True, slots=True)
+
+@record(frozen=True, slots=True)
 class Loc:
     """A place in the user's code. Columns are found only when an error is rendered."""
 

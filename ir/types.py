@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -11,11 +10,12 @@ import ml_dtypes
 import numpy as np
 
 from .indices.index import Dim, maximum, product, symbol
+from .record import field, record
 
 DTypeKind = Literal["b", "i", "u", "f", "c"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class DType:
     """An element type: its short name (``f32``), kind, width in bits and NumPy twin.
 
@@ -177,7 +177,7 @@ def dtype_of(array: np.ndarray[Any, Any] | np.generic) -> DType:
     return as_dtype(array.dtype.newbyteorder("="))
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TensorType:
     """dtype and shape; a dim is an int or a symbolic expression. Text: ``f32[b,784]``."""
 
@@ -333,7 +333,7 @@ def parse_type(text: str) -> TensorType:
 _HERE = re.compile(r"^/job:localhost(?=/|$)(/replica:0(?=/|$))?(/task:0(?=/|$))?|/replica:0(?=/|$)")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Device:
     """A device name or a partial one: ``/job:worker/task:1/gpu:0``, ``gpu:0``, ``cpu``."""
 

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from ..ir.graph import Graph, Node, Value
 from ..ir.indices.index import Dim
 from ..ir.ops.table import OPS
+from ..ir.record import record
 from ..ir.types import I64, TensorType
 from .clone import map_bodies
 from .simplify.rewrite import Match, Rewriter, Rule, Table, by_op, rewrite
@@ -49,7 +49,7 @@ def _table() -> Table:
     return by_op(ELEMENTS)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Part:
     """An element of an array, or what is left of it, at one place in each of some axes."""
 

@@ -1,4 +1,4 @@
-"""Passes as data: a frozen dataclass whose fields are its options and its command-line syntax.
+"""Passes as data: a frozen record whose fields are its options and its command-line syntax.
 
     simplify{rounds=1},place{devices=(cpu:0, gpu:0)}     the text of two passes
     Simplify(rounds=1), Place(devices=(...))             the same as objects
@@ -13,13 +13,13 @@ import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
 from functools import cache
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 from ..ir.diagnose import error
 from ..ir.graph import Graph
+from ..ir.record import fields, record
 from ..ir.types import CPU0, Device
 from .choose import choose
 from .complex.split import split_complex
@@ -34,7 +34,7 @@ from .state import resolve_state
 from .stores import hoist_stores
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Pass(ABC):
     """Base of the passes: a valid graph in, a valid graph out. Options are fields with defaults."""
 
@@ -51,7 +51,7 @@ class Pass(ABC):
         return f"{self.name}{{{','.join(options)}}}" if options else self.name
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Inline(Pass):
     """Calls become the nodes that they stand for."""
 
@@ -61,7 +61,7 @@ class Inline(Pass):
         return inline_regions(graph)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ResolveState(Pass):
     """Variables become parameters and results."""
 
@@ -71,7 +71,7 @@ class ResolveState(Pass):
         return resolve_state(graph)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class SplitComplex(Pass):
     """Complex values become two real ones."""
 
@@ -81,7 +81,7 @@ class SplitComplex(Pass):
         return split_complex(graph)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Elements(Pass):
     """Elements of rows are elements of the array."""
 
@@ -91,7 +91,7 @@ class Elements(Pass):
         return elements_of_rows(graph)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Places(Pass):
     """Elements at places that rounds tell become views."""
 
@@ -101,7 +101,7 @@ class Places(Pass):
         return known_places(graph)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Stores(Pass):
     """Stores that end a branch are stores behind it."""
 
@@ -111,7 +111,7 @@ class Stores(Pass):
         return hoist_stores(graph)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Choose(Pass):
     """Short branches become selects between both ways."""
 
@@ -121,7 +121,7 @@ class Choose(Pass):
         return choose(graph)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Roll(Pass):
     """Straight lines of equal segments become loops."""
 
@@ -131,7 +131,7 @@ class Roll(Pass):
         return roll(graph)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Simplify(Pass):
     """Algebra, views, common subexpressions, constants and dead code."""
 
@@ -142,7 +142,7 @@ class Simplify(Pass):
         return simplify(graph, self.rounds)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Place(Pass):
     """A device for every node."""
 
@@ -153,7 +153,7 @@ class Place(Pass):
         return place(graph, self.devices).graph
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Fuse(Pass):
     """Regions of at most ``max`` nodes that become one kernel each."""
 
@@ -237,7 +237,7 @@ def _value(text: str, default: Any) -> Any:
 AfterPass = Callable[[Pass, Graph, float], None]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class PassManager:
     """Runs passes one after the other; ``after`` gets each pass, its graph and milliseconds."""
 

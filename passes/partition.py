@@ -25,7 +25,6 @@ crosses as it is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ..ir.diagnose import Error, error
@@ -56,6 +55,7 @@ from ..ir.plans.partition import (
     symbols_told_in,
 )
 from ..ir.plans.plan import Slot
+from ..ir.record import field, record, replace
 from ..ir.types import CPU0, DTYPES, F32, Device, DType
 from .clone import Clone
 
@@ -130,7 +130,7 @@ def _home(node: Node) -> tuple[Device, bool]:
     return next(iter(used), own), False
 
 
-@dataclass
+@record
 class _Cut:
     """One graph being cut."""
 

@@ -12,7 +12,6 @@ and elements at such places are views, which cost nothing and can be chosen from
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -21,13 +20,14 @@ from ..ir.indices.index import Dim, Expr, symbols_of, terms_of
 from ..ir.ops.control.region import Branching, Looping
 from ..ir.ops.op import Kind
 from ..ir.ops.table import OPS
+from ..ir.record import record
 from ..ir.types import I64
 from .clone import Clone
 
 _MOST = 2**63 - 1
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Place:
     """A number that is told by those of rounds, and what it is at least and at most."""
 

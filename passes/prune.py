@@ -9,7 +9,6 @@ Only nodes that the fetches need stay, through operands and control dependencies
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 
 from ..ir.diagnose import error
 from ..ir.graph import Graph, Node, Value, effects_of
@@ -17,10 +16,11 @@ from ..ir.indices.dims import Told, solve
 from ..ir.indices.index import Expr, plain_symbol, symbol, symbols_of
 from ..ir.ops.op import MEASURED, Kind
 from ..ir.plans.partition import symbols_of_node
+from ..ir.record import record
 from .clone import Clone
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Pruned:
     """The smaller graph, and where the values and nodes of the old one that it keeps went."""
 

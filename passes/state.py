@@ -25,7 +25,6 @@ succeeded: so a step is atomic, and variables need no rules of their own anywher
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from ..ir.diagnose import error
@@ -33,6 +32,7 @@ from ..ir.graph import Builder, Graph, Node, Value, control_of, effects_of, talk
 from ..ir.ops.control.region import Looping
 from ..ir.ops.op import Effect
 from ..ir.ops.table import OPS
+from ..ir.record import field, record
 from ..ir.types import I64, Device, TensorType
 from .clone import Clone
 
@@ -117,7 +117,7 @@ def _depend(b: Builder, graph: Graph, results: Sequence[int], held: Value) -> No
     graph.results[at] = b.awaiting(result, held)
 
 
-@dataclass
+@record
 class _State:
     """A graph being rebuilt, and the current values of variables; ``first`` gives one that no node
     of the graph has read or written yet."""

@@ -21,12 +21,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ..ir.graph import Builder, Graph, Node, Value, can_fail, writes
 from ..ir.indices.index import product
 from ..ir.ops.control.region import Branching
 from ..ir.ops.table import OPS
+from ..ir.record import record
 from ..ir.types import BOOL, TensorType
 from .clone import Clone, map_branches
 from .simplify.written import Update, update_of
@@ -36,7 +36,7 @@ SMALL = 64  # elements, which are stored once more whatever there are; of others
 PART = 4
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Store:
     """One store: what is stored, and where. ``region`` is known, or else ``indices`` are values."""
 
@@ -59,7 +59,7 @@ class Store:
         return all(isinstance(size, int) and size > 0 for size in sizes)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Chain:
     """The stores with which a way ends, and the number of the parameter that they begin with."""
 

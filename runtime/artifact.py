@@ -25,7 +25,6 @@ import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,6 +38,7 @@ from ..ir.loc import Loc
 from ..ir.plans.control import ABORTED
 from ..ir.plans.entry import Input
 from ..ir.plans.plan import CheckSite, Relation, Slot
+from ..ir.record import record
 from ..ir.types import parse_dim, parse_type
 from .entry.control import Hook
 from .entry.float_errors import tell_unheard
@@ -219,7 +219,7 @@ class _Libraries:
 _LIBRARIES = _Libraries()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Weights:
     """A weights file that is mapped for the library, for as long as this object lives."""
 
@@ -244,7 +244,7 @@ def _weights(
     return Weights(handle, Lifetime(partial(library[f"{name}_free_weights"], handle)))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Sizes:
     """What a step of some sizes needs: the shapes of its arrays, and the bytes of its arena."""
 

@@ -23,11 +23,11 @@ import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..ir.diagnose import error
+from ..ir.record import as_dict, field, record
 from .files import new_file, sweep
 from .handles import close_handle, open_handle
 
@@ -37,7 +37,7 @@ _BEGUN = ".weft-begun"
 _OURS = re.compile(r"step-\d+(-[0-9a-f]{8}\.\d+)?\.safetensors")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Shard:
     """What the variables of one device hold; it is a file of so many bytes."""
 
@@ -47,7 +47,7 @@ class Shard:
     variables: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Entry:
     """One checkpoint of a folder: a file, or shards."""
 
@@ -74,10 +74,10 @@ class Entry:
     def as_json(self) -> dict[str, Any]:
         if not self.shards:
             return {"step": self.step, "file": self.file}
-        return {"step": self.step, "shards": list(map(asdict, self.shards))}
+        return {"step": self.step, "shards": list(map(as_dict, self.shards))}
 
 
-@dataclass
+@record
 class Addition:
     """A checkpoint that is being written: to ``file``, unless there are shards."""
 

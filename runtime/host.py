@@ -12,7 +12,6 @@ import ctypes
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from ..ir.loc import Loc
 from ..ir.ops.op import host_name
 from ..ir.ops.table import OPS
 from ..ir.plans.plan import Host, Plan, host_sizes, host_steps, host_types
+from ..ir.record import record
 from ..ir.types import TensorType
 
 _LENT = 16  # contexts of a step whose arrays are kept
@@ -72,7 +72,7 @@ def _block(size: int) -> Any:
     return ctypes.c_char * size
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class _Site:
     """One host step, of which ``given`` windows are inputs."""
 

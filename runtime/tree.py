@@ -13,7 +13,6 @@ The user's classes are not known there, so new ones of the same name and fields 
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 from collections import defaultdict, namedtuple
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -25,8 +24,13 @@ from ..ir.diagnose import error
 HANDLERS = "__weft_tree__"
 """The attribute of a registered class with its functions: take apart, put together."""
 
-NAMESPACES = (SimpleNamespace, argparse.Namespace)
-"""Classes whose objects are nothing but their attributes."""
+
+def is_namespace(kind: type) -> bool:
+    """Whether objects of a class are nothing but their attributes: SimpleNamespace, and that of
+    argparse, which is not imported for that."""
+    return kind is SimpleNamespace or (kind.__module__, kind.__qualname__) == (
+        "argparse", "Namespace")
+
 
 Described = Any
 """What JSON gives: "*", None, or a dict as above."""
@@ -119,7 +123,7 @@ def _unflatten(structure: TreeDef, source: Iterator[Any], missing: object) -> An
     handlers = kind.__dict__.get(HANDLERS)
     if handlers is not None:
         return handlers[1](meta, children)
-    if kind in NAMESPACES:
+    if is_namespace(kind):
         return kind(**dict(zip(meta, children, strict=True)))
     if issubclass(kind, tuple):
         return kind(*children)
@@ -172,7 +176,7 @@ def level(structure: TreeDef) -> tuple[str, Sequence[Any]]:
         return "dict", keys_of(structure)
     if HANDLERS in kind.__dict__:
         return "custom", places
-    if kind in NAMESPACES:
+    if is_namespace(kind):
         return "dataclass", structure.meta
     if hasattr(kind, "_fields"):
         return "namedtuple", kind._fields

@@ -20,7 +20,7 @@ MODULES = sorted(
         "ir", "passes", "codegen", "runtime", "frontend")))
     for path in ROOT.glob(pattern) if ">>> " in path.read_text(encoding="utf-8"))
 # What a user meets first has an example that can be tried.
-SHOWN = ("weft.frontend.engine.decorator", "weft.frontend.session.session",
+SHOWN = ("weft.frontend.face.compile", "weft.frontend.session.session",
          "weft.frontend.transforms.gradients", "weft.runtime.threads")
 
 

@@ -28,7 +28,8 @@ from growing import (
 )
 
 import weft
-from weft.frontend.engine.pipeline import Options, Stages
+from weft.frontend.engine.pipeline import Stages
+from weft.frontend.face.options import Options
 from weft.frontend.rewriting.loops import counting
 from weft.ir.kernels.kernel import Const, Store
 from weft.ir.text.parser import parse_graph

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from ...ir.record import field, record
 
 PAGE = 0x1000
 
@@ -39,7 +40,7 @@ class UnlinkableError(Exception):
     """The object holds something that this linker does not know."""
 
 
-@dataclass
+@record
 class _Section:
     name: str
     type: int
@@ -52,7 +53,7 @@ class _Section:
     address: int = 0
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Symbol:
     name: str
     info: int
@@ -67,7 +68,7 @@ class _Symbol:
         return self.info >> 4 == 1 and self.section != 0 and self.other & 3 == 0
 
 
-@dataclass
+@record
 class _Group:
     """Sections that share a segment, in the order of their addresses."""
 

@@ -17,12 +17,12 @@ address plus a constant, and loading checks that the header is the very one seen
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from ...ir.plans.control import ABORTED, SIZE
 from ...ir.plans.plan import ALIGNMENT, MISFIT, NO_MEMORY, Plan, map_launches
 from ...ir.plans.stack import ARGUMENTS_BYTES
+from ...ir.record import record, replace
 from ...ir.types import TensorType
 from ..cpu.host.poll import field
 from ..cpu.host.threads import pool_parts
@@ -48,7 +48,7 @@ _FNV = (0xCBF29CE484222325, 0x100000001B3)
 _MASK = (1 << 64) - 1
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Source:
     """Where a parameter of the plan comes from.
 
@@ -60,7 +60,7 @@ class Source:
     offset: int | None = None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class WeightsFile:
     """The safetensors file: its size, and all that comes before the data."""
 
@@ -68,7 +68,7 @@ class WeightsFile:
     header: bytes
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Artifact:
     """Everything the object and its C header are made of.
 

@@ -12,13 +12,13 @@ fill and results that are stored in pieces speak for one choice or another.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 
 from ...ir.indices.index import Dim, symbols_of
 from ...ir.indices.runs import WHOLE
 from ...ir.indices.walk import evaluate
 from ...ir.kernels.kernel import Contract, Kernel
+from ...ir.record import replace
 from ..kernel.sides import Grouping, extent_of, groupings
 from .access import operand_access
 from .products.gemm_plan import GemmTarget, plan_gemm

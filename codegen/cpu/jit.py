@@ -12,12 +12,12 @@ import itertools
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
 from ...ir.diagnose import error
 from ...ir.forks import LOADING, held
+from ...ir.record import record
 from .host.support import emit_support
 from .host.threads import pool_module
 from .processors import BASELINE, FEATURES, NATIVE, PORTABLE, features_of, listed
@@ -115,7 +115,7 @@ def _lacking(target: Target, has: frozenset[str]) -> list[str]:
     return sorted(target.instructions - has)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Code:
     """Machine code of one module: its object file."""
 
@@ -190,7 +190,7 @@ def assembly(text: str, target: Target, opt: int = 2) -> str:
     return result
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Library:
     """Code of one object file in this process: the addresses of its exports, until ``unload``.
 

@@ -8,7 +8,6 @@ functions of their own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from ...ir.indices.index import product
 from ...ir.kernels.access import lines_across, turned_bytes, turning_axis
@@ -27,6 +26,7 @@ from ...ir.kernels.kernel import (
 )
 from ...ir.kernels.schedule import IN_TURN, KEPT_BYTES, TURNED_BYTES, UNROLLED, Vectors, Way
 from ...ir.kernels.tiling import power_of_two
+from ...ir.record import record, replace
 from ..kernel.cost import is_composite, is_heavy
 from ..kernel.nest import Loop, axes_used, behind_effects, inside, nest
 from ..kernel.pieces import splits_of
@@ -205,7 +205,7 @@ def _with_ways(stage: Kernel, vectors: Vectors | None, target: Target) -> Iterat
             isinstance(stmt, Reduce) and stmt.name in ways) else stmt
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Scope:
     """The vector axis of a stage, if it is one, whether loops are inside of its steps, and how many
     lanes may meet there."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from ...ir.record import record
 from .processors import BASELINE
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Target:
     """A CPU or GPU to compile for; hashed into the cache key.
 

@@ -20,8 +20,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from types import MappingProxyType
+
+from ...ir.record import field, record
 
 # Lines of a loop's body, in all iterations, after which it asks if the run is over: some tens of
 # microseconds.
@@ -62,7 +63,7 @@ def _rounds(start: str, stop: str, step: int | str) -> int | None:
     return len(range(int(start), int(stop), step))
 
 
-@dataclass
+@record
 class Carried:
     """A counted loop being written: its index, its loop-carried values and their results."""
 

@@ -8,13 +8,12 @@ are cut into blocks and register tiles.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ...ir.indices.index import product
 from ...ir.kernels.kernel import Axis, Carry, Contract, Kernel, Sort
 from ...ir.kernels.tiling import power_of_two
 from ...ir.kernels.workspace import local_bytes
 from ...ir.plans.stack import SCRATCH_BYTES
+from ...ir.record import replace
 from ..kernel.axes import with_periods
 from ..kernel.collapse import does_nothing, with_few_axes
 from ..kernel.sides import extent_of, sides_of, with_whole_rows

@@ -12,7 +12,6 @@ its operands: then lhs (m, k), rhs (k, n) and the sum (m, n) need no transpositi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from math import prod
 
 from ...ir.indices.index import Dim, row_major
@@ -31,6 +30,7 @@ from ...ir.kernels.kernel import (
     summed_axes,
 )
 from ...ir.kernels.tiling import power_of_two
+from ...ir.record import record, replace
 from ...ir.types import F32
 from ..kernel.axes import without_unit_axes
 
@@ -41,7 +41,7 @@ SMALLEST_DOT = 16       # rows, columns and depth of its tiles
 DOT_STEP = 64           # the largest depth: operands go through shared memory
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Layout:
     """A kernel that Triton can run, its tile axes in order, and whether indices need 64 bits."""
 

@@ -15,7 +15,6 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 from ...ir.indices.walk import evaluate
 from ...ir.interp.kernel import ChecksFailedError
 from ...ir.kernels.kernel import Kernel
+from ...ir.record import record
 from .pointer import Pointer
 from .source import TritonSource, emit_triton
 
@@ -43,7 +43,7 @@ _UFUNCS = MappingProxyType({
 })
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Compiled:
     """A kernel compiled for one target.
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
 
+from ...ir.record import record
 from ...ir.scalar.expand import EXPANSIONS
 from ...ir.scalar.half import from_half, to_half
 from ...ir.scalar.integer import from_float
@@ -33,7 +33,7 @@ TRITON_TYPES = MappingProxyType({
 })
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Tile:
     """A value: its variable (or literal), dtype name and the tile axes it has, in tile order."""
 

@@ -17,7 +17,6 @@ replaces the lanes beyond the extent of its own axis by what leaves the result a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeGuard
 
 from ...ir.indices.index import Dim, ceil_div
@@ -43,6 +42,7 @@ from ...ir.kernels.kernel import (
 from ...ir.kernels.schedule import Program
 from ...ir.plans.image import KernelImage
 from ...ir.plans.plan import tasks_of
+from ...ir.record import record
 from ...ir.types import BOOL, DTYPES, DType
 from ..kernel.nest import Loop, nest
 from .axes import Layout, is_dot, is_tile, layout_of
@@ -56,7 +56,7 @@ _HEADER = "\n".join(("import triton", "import triton.language as tl",
                      "from triton.language.extra import libdevice"))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class TritonSource:
     """One kernel as a Python module, and how to launch it.
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ...ir.kernels.kernel import Axis, Carry, Contract, Kernel, Reduce, Sort
 from ...ir.kernels.tiling import power_of_two
+from ...ir.record import replace
 from ..kernel.collapse import does_nothing, with_few_axes
 from ..kernel.sides import extent_of, sides_of, with_whole_rows
 from ..kernel.stages import needs_stages

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from ...ir.indices.index import (
     Dim,
@@ -29,6 +28,7 @@ from ...ir.kernels.kernel import (
     index_exprs,
 )
 from ...ir.ops.places.view import unravel
+from ...ir.record import replace
 
 SHORTEST = 64  # elements of a run that is worth a loop of its own
 

@@ -4,7 +4,6 @@ lowering of their own."""
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, replace
 
 from ...ir.graph import Graph, Node, freeze
 from ...ir.indices.index import Dim, product
@@ -13,6 +12,7 @@ from ...ir.kernels.kernel import Kernel, Param, room_of
 from ...ir.ops.op import Kind
 from ...ir.ops.places.view import unravel
 from ...ir.plans.plan import CheckSite, KernelCall
+from ...ir.record import record, replace
 from ...ir.types import I64, TensorType
 from .lower import Lowering
 from .rounds import lower_rounds
@@ -83,7 +83,7 @@ def lower_compress(low: Lowering, name: str) -> Kernel:
     return low.kernel(name, [out])
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Form:
     """The kernel of a body, and how a node that holds such a body calls it."""
 

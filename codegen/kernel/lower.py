@@ -12,7 +12,6 @@ Evaluators are generators that yield demands, run by one explicit stack: regions
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ...ir.diagnose import error
@@ -50,6 +49,7 @@ from ...ir.ops.axes.sort import steps_of
 from ...ir.ops.op import Kind, widened
 from ...ir.ops.places.view import Condition, unravel
 from ...ir.plans.plan import CheckSite
+from ...ir.record import field, record, replace
 from ...ir.types import I64
 from ...ir.verify.graph import symbols_in
 from .order import order_of
@@ -58,7 +58,7 @@ Demand = tuple[Value, tuple[Dim, ...], Scalar | None]
 Evaluator = Generator[Demand, Scalar, Scalar]
 
 
-@dataclass
+@record
 class Lowering:
     """One region being lowered: its body, where its nodes are computed, the statements so far."""
 

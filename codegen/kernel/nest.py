@@ -18,16 +18,16 @@ in the same way around the next axis.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, replace
 
 from ...ir.kernels.kernel import Axis, Carry, Contract, Kernel, Last, Reduce, Stmt, summed_axes
+from ...ir.record import record, replace
 
 Ends = Reduce | Contract | Carry | Last  # what a loop hands on from index to index
 
 WHOLE = 1 << 40  # a block that holds any extent
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Loop:
     """A loop over an axis; the reductions over that axis in its body are ready after it."""
 

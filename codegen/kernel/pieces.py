@@ -14,7 +14,6 @@ In a piece a condition that always holds there is gone, with what is read where 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise, product
 
 from ...ir.indices.affine import coefficient
@@ -33,6 +32,7 @@ from ...ir.kernels.kernel import (
     rename_values,
 )
 from ...ir.kernels.schedule import Split
+from ...ir.record import replace
 from ...ir.types import BOOL
 from .cost import is_composite
 
@@ -67,7 +67,7 @@ def piece(kernel: Kernel, ranges: Ranges) -> Kernel:
         if guard in known:
             if not known[guard] and isinstance(stmt, Store):
                 continue
-            stmt = (replace(stmt, guard="") if known[guard] else  # type: ignore[call-arg]
+            stmt = (replace(stmt, guard="") if known[guard] else
                     Const(stmt.name, stmt.dtype, _zero(stmt)))
         elif isinstance(stmt, Check) and known.get(stmt.value):
             continue

@@ -12,7 +12,6 @@ on nothing are tasks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from itertools import product
 
 from ...ir.graph import Value, control_of
@@ -21,11 +20,12 @@ from ...ir.indices.space import Index
 from ...ir.kernels.build import Scalar
 from ...ir.kernels.kernel import Kernel, Param
 from ...ir.ops.control.region import Looping
+from ...ir.record import field, record, replace
 from ...ir.rounds import common_shape
 from .lower import Evaluator, Lowering
 
 
-@dataclass
+@record
 class _Round(Lowering):
     """The body of a loop: its parameters are what is carried, rows, or arrays from around."""
 

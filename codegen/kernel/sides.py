@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from ...ir.kernels.kernel import Axis, Carry, Contract, Kernel, Reduce
+from ...ir.record import record, replace
 from .axes import joined
 
 UNKNOWN = 1 << 20  # stands in for an extent that is known at run time only
@@ -27,7 +27,7 @@ def sides_of(
     return (m, n) if m is not None and n is not None and stmt.axis in either else None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Grouping:
     """A kernel some of whose axes are one, and those that are the sides of its product."""
 

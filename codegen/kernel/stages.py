@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 
 from ...ir.indices.index import Dim, symbol
 from ...ir.kernels.access import local_uses, may_overwrite
@@ -37,6 +36,7 @@ from ...ir.kernels.kernel import (
     stages_of,
 )
 from ...ir.plans.plan import ALIGNMENT
+from ...ir.record import field, record, replace
 from ...ir.types import TensorType
 from .cost import is_composite
 from .nest import Loop, nest
@@ -76,7 +76,7 @@ def with_stages(kernel: Kernel, rows: frozenset[str] = frozenset()) -> Kernel:
     return plan.rewritten()
 
 
-@dataclass
+@record
 class _Plan:
     kernel: Kernel
     rows: frozenset[str]

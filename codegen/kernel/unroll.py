@@ -10,7 +10,6 @@ So a sum of coordinates inside a loop over particles needs no loop of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ...ir.indices.walk import substitute
 from ...ir.kernels.kernel import (
@@ -28,6 +27,7 @@ from ...ir.kernels.kernel import (
     rename_values,
     summed_axes,
 )
+from ...ir.record import replace
 
 SHORT = 8  # elements
 

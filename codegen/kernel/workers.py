@@ -8,10 +8,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ...ir.indices.index import Dim
 from ...ir.plans.plan import Group, Launch, Plan, Relation, map_launches, tasks_of
+from ...ir.record import replace
 from .cost import kernel_work
 
 # Scalar operations below which waking a thread costs more than it saves (about 20 us of work).

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib.util
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import error
+from ...ir.record import record
 from ...runtime.checkpoint import save
-from ..engine.decorator import compile as compile_function
-from ..engine.decorator import export
+from ..face.compile import compile as compile_function
+from ..interchange.ahead import export
 from ..library import nn, optim
 from ..tracing.arrays.variable import Variable
 from . import pictures
@@ -32,7 +32,7 @@ WIDTHS = (64, 256, 128, 10)
 RATE = 2e-3
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Digits:
     """Images as rows of 64 float32 in [0, 1], labels as int64; one fifth is held out."""
 
@@ -106,7 +106,7 @@ def shifted(images: Array, rng: np.random.Generator) -> Array:
     return np.ascontiguousarray(moved.reshape(-1, 64))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Training:
     """The loss and seconds of each step, and what the first one took."""
 

@@ -25,7 +25,6 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -36,17 +35,20 @@ import numpy as np
 from ...ir.diagnose import Error, UnwritableError
 from ...ir.graph import Graph as IRGraph
 from ...ir.plans.plan import Plan
+from ...ir.record import replace
 from ...ir.text.partition import parse_partition
 from ...ir.text.printer import print_graph
 from ...ir.types import TensorType, parse_type
 from ...ir.verify.graph import symbols_in
 from ...ir.verify.verifier import read
 from ...passes.manager import PassManager, parse_passes
-from ..engine.decorator import compile, export
-from ..engine.flow import FlowStages, device_names, step_stages
-from ..engine.function import Function
+from ..engine.devices import device_names
+from ..engine.flow import FlowStages, step_stages
 from ..engine.pipeline import STAGES, Stages
+from ..face.compile import compile
+from ..face.function import Function
 from ..face.source import is_internal
+from ..interchange.ahead import export
 from ..rewriting.calls.foreign import calls_only
 from ..session.costs import load_costs
 from ..session.graph import Graph

@@ -16,7 +16,8 @@ from ...runtime.flow.program import FlowProgram
 from ...runtime.program import Source
 from ..engine.link import make_program
 from ..engine.oracle import example_array
-from ..engine.pipeline import Options, Stages
+from ..engine.pipeline import Stages
+from ..face.options import Options
 from ..tracing.arrays.variable import Variable
 
 

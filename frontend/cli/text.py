@@ -19,8 +19,9 @@ from ...ir.types import TensorType
 from ...passes.inline import inline_regions
 from ..engine.flow import FlowStages, make_step, step_stages
 from ..engine.oracle import DEFAULT_SIZE, example_array
-from ..engine.pipeline import Options, Stages
+from ..engine.pipeline import Stages
 from ..engine.stages import kernel_flops
+from ..face.options import Options
 from ..session import graph as session_graph
 from ..session.saved import Saved
 from ..session.session import Session

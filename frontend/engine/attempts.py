@@ -14,10 +14,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from ...ir.diagnose import Error
+from ...ir.record import replace
 from ..face.signature import Signature
 from ..rewriting.lists.room import FIRST, MOST, TIMES
 from ..tracing.arguments import Call

@@ -6,7 +6,6 @@ graphs are kept for functions that are written anew at each call (see ``recent``
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from ...ir.diagnose import FailedAssertionError
 from ...ir.graph import effects_of, writes
 from ...ir.interp.graph import run_graph
+from ...ir.record import replace
 from ...runtime.profile.recording import span
 from ...runtime.state import Writer, commit, cut
 from ..face import tree
@@ -41,7 +41,7 @@ def _without(traced: Traced, _: Arrays) -> Traced | None:
     """A trace that keeps none of the arrays that it has closed over alive: equal ones will do, as
     they are looked at before each call."""
     copies = tuple(each._replace(array=each.array.copy()) for each in traced.captures)
-    return (dataclasses.replace(traced, captures=copies, in_tree=tree.LEAF)
+    return (replace(traced, captures=copies, in_tree=tree.LEAF)
             if may_stay(traced) else None)
 
 

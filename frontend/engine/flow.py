@@ -8,21 +8,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from ...ir.diagnose import error
 from ...ir.graph import Graph
 from ...ir.indices.dims import requirements
 from ...ir.indices.index import Dim
 from ...ir.plans.calls import Call
 from ...ir.plans.partition import Partition, Segment, all_segments
 from ...ir.plans.plan import Slot
+from ...ir.record import record, replace
 from ...ir.text.partition import print_partition
-from ...ir.types import Device
 from ...passes.partition import needs_partition, partition
 from ...passes.placement.place import Placement
 from ...runtime.device.program import DeviceProgram
@@ -31,16 +29,15 @@ from ...runtime.flow.program import FlowProgram
 from ...runtime.profile.recording import follow_profiles
 from ...runtime.program import Program, Source
 from ...runtime.threads import follow_thread_limit, thread_limit
-from ..face.source import user_loc
+from ..face.collector import paused_collector
+from ..face.options import Options
 from ..tracing.arrays.variable import Variable
-from ..tracing.context.collector import paused_collector
-from .gpu import check_gpu
 from .link import changed, make_program
-from .pipeline import BUILDING, STEPS, Options, Stages
+from .pipeline import BUILDING, STEPS, Stages
 from .progress import expect
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class FlowStages:
     """A step and its segments, each on its way through the pipeline."""
 
@@ -126,29 +123,6 @@ class FlowStages:
     @property
     def _native(self) -> list[Stages]:
         return [stages for stages in self.parts.values() if stages.target.kind == "cpu"]
-
-
-def device_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Full names of different devices; raises W401, and W404 for a GPU where none can be."""
-    try:
-        alone = isinstance(names, str) or not isinstance(names, Iterable)
-        given: Sequence[Any] = [names] if alone else names
-        found = list(map(Device.parse, given))
-    except ValueError as problem:
-        raise error("W401", str(problem), locs=user_loc(),
-                    hint="name devices as in devices=(\"cpu:0\", \"cpu:1\")") from None
-    part = next((each for each in found
-                 if each.kind not in ("cpu", "gpu") or each.index is None), None)
-    wrong = part or next((each for at, each in enumerate(found) if each in found[:at]), None)
-    if wrong is not None or not found:
-        what = "no devices are given" if wrong is None else f"'{wrong}' is " + (
-            "given twice" if part is None else "no device that a session can use")
-        raise error("W401", what, locs=user_loc(),
-                    hint="name each device once: devices=(\"cpu:0\", \"cpu:1\", \"gpu:0\")")
-    for each in found:
-        if each.kind == "gpu":
-            check_gpu(str(each))
-    return tuple(map(str, found))
 
 
 def step_stages(stages: Stages) -> Stages | FlowStages:

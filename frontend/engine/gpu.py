@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Sequence
-from dataclasses import replace
 from types import MappingProxyType
 
-from ...codegen.gpu.worker import command
 from ...ir.diagnose import error
+from ...ir.record import replace
 from ...ir.types import Device
 from ...passes.placement.costs import SPEEDS, Costs, Link, Speed
 from ...runtime.device.interpreted import Interpreted
+from ..face.loading import load
 from ..face.source import user_loc
 
 # Measured on one core of a Xeon. Programs of a kernel run one after the other, each operation of a
@@ -36,7 +36,7 @@ def check_gpu(name: str) -> None:
 def gpu_device(name: str) -> Interpreted:
     """The device of that name; nothing is started before it is asked for something."""
     check_gpu(name)
-    return Interpreted.of(name, command)
+    return Interpreted.of(name, load("codegen.gpu.worker").command)
 
 
 def local_costs() -> Costs:

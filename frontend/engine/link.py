@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from ...codegen.cpu.jit import Jit
-from ...codegen.gpu.source import emit_triton
 from ...ir.plans.plan import Plan
 from ...passes.transform.dependence import EVERYTHING
 from ...runtime.device.program import DeviceProgram
@@ -16,10 +15,12 @@ from ...runtime.profile.timed import Form, Timing
 from ...runtime.program import Program, Source, failing
 from ...runtime.state import Cell
 from ...runtime.threads import follow_thread_limit, thread_limit
+from ..face.collector import paused_collector
+from ..face.loading import load
+from ..face.options import Options
 from ..tracing.arrays.variable import Variable
-from ..tracing.context.collector import paused_collector
 from .gpu import gpu_device
-from .pipeline import BUILDING, Options, Stages, build
+from .pipeline import BUILDING, Stages, build
 from .progress import compiling
 
 
@@ -80,7 +81,8 @@ def make_device_program(
 ) -> DeviceProgram:
     """``make_program`` for a GPU. Raises Error (W404) if there is nothing that could be one."""
     device, plan = gpu_device(stages.device), stages.plan
-    images = {name: emit_triton(kernel).image(kernel) for name, kernel in plan.kernels.items()}
+    emit = load("codegen.gpu.source").emit_triton
+    images = {name: emit(kernel).image(kernel) for name, kernel in plan.kernels.items()}
     bound, cells = _bound(plan, sources, variables, fed)
     program = DeviceProgram(plan, device, images, stages.entry_kinds, sources=bound, written=cells,
                             asynchronous=changed(stages) if updates == "async" else None)

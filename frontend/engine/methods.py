@@ -24,9 +24,14 @@ from .stateful import Changing, changes_its_object, of_object
 
 
 class OfClass(Compiling, Protocol):
-    """A compiled function of which there may be others for single objects."""
+    """A compiled function of which there may be others for single objects. What of a class's
+    instance is bound ``binds`` says: the instance, its class, or nothing (object, classmethod,
+    staticmethod); ``owners`` are the classes that have it as an attribute."""
 
     __module__: str
+    binds: type
+    owners: tuple[type, ...]
+    signature: Signature
 
     def for_object(self, function: Callable[..., Any], signature: Signature) -> Self: ...
 
@@ -35,51 +40,41 @@ M = TypeVar("M", bound=OfClass)
 
 
 class Methods(Generic[M]):
-    """The functions of objects whose method a function is. What of a class's instance is bound
-    ``binds`` says: the instance, its class, or nothing (object, classmethod, staticmethod)."""
+    """The functions of objects whose method a function is."""
 
-    def __init__(self, binds: type, lock: AbstractContextManager[Any]) -> None:
-        self._binds, self._lock = binds, lock
-        self._owners: tuple[type, ...] = ()
+    def __init__(self, lock: AbstractContextManager[Any]) -> None:
+        self._lock = lock
         self._made: dict[int, tuple[WeakMethod, M]] = {}
 
     def __iter__(self) -> Iterator[M]:
         return iter([function for _, function in list(self._made.values())])
 
-    def belongs_to(self, owner: type) -> None:
-        """Told of each class that has the function as an attribute."""
-        self._owners = (*self._owners, owner)
-
-    def bound(
-        self, function: M, signature: Signature, instance: Any, owner: type | None = None
-    ) -> M | Bound[M]:
-        """The function as an attribute of an object, or of a class where there is no object."""
-        target = owner if self._binds is classmethod else instance
-        if target is None or self._binds is staticmethod:
-            return function
+    def bound(self, function: M, target: Any) -> M | Bound[M]:
+        """The function as an attribute of an object, or of a class whose it is."""
         found = self._made.get(id(target))
         if found is None:
+            signature = function.signature
             static = signature.name(0) in signature.static
             kind: Any = type(target)
             by_value = kind.__eq__ is not object.__eq__  # as static arguments are
             if by_value if static else is_argument(target):
                 return Bound(function, target, (target,))
-            found = self._make(function, signature, target)
+            found = self._make(function, target)
         return (Changing(found[1], target) if found[1].py_func is not found[0] else
                 Bound(found[1], target, ()))
 
-    def called(self, function: M, signature: Signature, args: tuple[Any, ...]) -> M:
+    def called(self, function: M, args: tuple[Any, ...]) -> M:
         """The function that a call by way of the class is for: ``Model.step(model, x)``, or what a
         property does, which does not say the class of its function."""
-        if args and self._binds is object and (
-                isinstance(args[0], self._owners) if self._owners
+        if args and function.binds is object and (
+                isinstance(args[0], function.owners) if function.owners
                 else _is_method_of(function, type(args[0]))):
-            bound = self.bound(function, signature, args[0])
+            bound = self.bound(function, args[0])
             return bound.function if isinstance(bound, Bound) else bound
         return function
 
-    def _make(self, function: M, signature: Signature, instance: Any) -> tuple[WeakMethod, M]:
-        made, key = self._made, id(instance)
+    def _make(self, function: M, instance: Any) -> tuple[WeakMethod, M]:
+        made, key, signature = self._made, id(instance), function.signature
         with self._lock:
             if key not in made:
                 method = WeakMethod(function.py_func, instance, lambda _: made.pop(key, None))

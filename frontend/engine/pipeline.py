@@ -8,24 +8,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from ...codegen.cpu.jit import Jit, assembly, compile_object, cpu_target, jit_for
-from ...codegen.cpu.processors import NATIVE, features_of
 from ...codegen.cpu.program import emit_program
 from ...codegen.cpu.target import GPU, Target
 from ...codegen.cpu.tile import tile as tile_cpu
-from ...codegen.gpu.build import compile_triton
-from ...codegen.gpu.source import TritonSource, emit_triton
-from ...codegen.gpu.tile import tile as tile_gpu
 from ...codegen.kernel.bodies import lower_graph, share_kernels
 from ...codegen.kernel.group import group
 from ...codegen.kernel.share import program_name
 from ...codegen.kernel.workers import with_workers
-from ...ir.diagnose import Error, error
+from ...ir.diagnose import error
 from ...ir.graph import Graph
 from ...ir.indices.dims import requirements
 from ...ir.indices.index import Dim
@@ -34,72 +29,27 @@ from ...ir.plans.calls import Call, map_kernels
 from ...ir.plans.entry import MAX_RANK, Entry, entry_of
 from ...ir.plans.plan import KernelCall, Plan, Slot, host_steps
 from ...ir.plans.times import with_times
+from ...ir.record import field, record, replace
 from ...ir.text.printer import print_graph, print_kernel, print_plan
 from ...ir.types import Device
 from ...passes.keeping import without_keeping
 from ...passes.manager import PIPELINES, parse_passes
 from ...passes.memory.plan import plan_memory
 from ...passes.partition import devices_of
-from ...passes.placement.costs import Costs
 from ...passes.placement.place import Placement, place
 from ...runtime.host import HostSteps
 from ...runtime.lifetime import Lifetime
-from ...runtime.threads import MOST_THREADS, thread_limit
-from ..face.signature import checked_flag
+from ...runtime.threads import thread_limit
+from ..face.collector import paused_collector
+from ..face.loading import load
+from ..face.options import Options
 from ..face.source import user_loc
-from ..tracing.context.collector import paused_collector
 from .gpu import local_costs
 from .oracle import PassOracle
 from .progress import taken
 
 
-@dataclass(frozen=True)
-class Options:
-    """Everything besides the program that decides the code; part of every cache key."""
-
-    opt: int = 2
-    target: str | None = None
-    threads: int | None = None
-    device: str | None = None
-    check: tuple[str, ...] = ()
-    verify: bool = False
-    on_unsupported: str = "error"
-    devices: tuple[str, ...] = ("cpu:0",)
-    soft_placement: bool = False
-    costs: Costs | None = None
-    transfer: str = ""  # the dtype in which float32 values cross devices, if not in their own
-    timed: bool = False  # the program tells the times of its rows
-
-    def __post_init__(self) -> None:
-        """Raises Error (W113) for a value that means nothing."""
-        if type(self.opt) is not int or self.opt not in range(4):
-            raise error("W113", f"opt={self.opt!r} is no level", locs=user_loc(),
-                        hint="use 0, 1, 2 or 3")
-        if self.target is not None and not isinstance(self.target, str):
-            raise error("W402", f"target={self.target!r} is no name of a CPU", locs=user_loc(),
-                        hint="use target='x86-64-v3', or None for this machine")
-        if self.target not in (None, NATIVE):
-            try:
-                features_of(self.target)
-            except Error as problem:
-                problem.locs = user_loc()
-                raise
-        if self.threads is not None and (
-                type(self.threads) is not int or not 1 <= self.threads <= MOST_THREADS):
-            raise error("W113", f"threads={self.threads!r} is no number of threads",
-                        locs=user_loc(), hint="use 1 or more, or None to follow set_num_threads")
-        checked_flag(self.verify, "verify")
-        checked_flag(self.soft_placement, "soft_placement")
-        if not isinstance(self.on_unsupported, str) or self.on_unsupported not in (
-                "error", "host"):
-            raise error("W113", f"on_unsupported={self.on_unsupported!r} is not known",
-                        locs=user_loc(), hint="use 'error' or 'host'")
-        if self.check:
-            raise error("W113", f"check={self.check[0]!r} is not supported", locs=user_loc(),
-                        hint="leave it out; indices are always checked")
-
-
-@dataclass(frozen=True)
+@record(frozen=True)
 class Known:
     """What is known of a program after some step; each adds to it, or has made it better."""
 
@@ -131,7 +81,7 @@ class Known:
         return entry_of(self.plan, self.entry_kinds, self.single, self.scalars)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Step:
     """A step of the pipeline, and the kind of what it makes, by which it is verified."""
 
@@ -162,7 +112,8 @@ def _tile(known: Known) -> Known:
 
 def _tile_gpu(kernel: Kernel) -> Kernel:
     try:
-        return tile_gpu(kernel)
+        made: Kernel = load("codegen.gpu.tile").tile(kernel)
+        return made
     except ValueError as problem:
         raise error("W113", f"no Triton kernel can be made: {problem}", locs=kernel.locs,
                     hint="leave this line on a cpu device") from None
@@ -232,7 +183,7 @@ STEPS: tuple[Step, ...] = (
 BUILDING = ("parse", "optimise", "assemble", "link")  # the steps of ``build``
 
 
-@dataclass
+@record
 class Stages:
     """One program after every step; later ones are taken when they are asked for."""
 
@@ -369,9 +320,16 @@ class Stages:
         return str(min(used, key=str)) if used else self.options.devices[0]
 
     @cached_property
-    def triton(self) -> list[TritonSource]:
-        """The kernels tiled for a GPU, as Triton programs."""
-        return [emit_triton(kernel) for kernel in self.plan_for(GPU).kernels.values()]
+    def triton(self) -> list[Any]:
+        """The kernels tiled for a GPU, as Triton programs (``codegen.gpu.source``)."""
+        return list(map(load("codegen.gpu.source").emit_triton,
+                        self.plan_for(GPU).kernels.values()))
+
+    @property
+    def ptx(self) -> list[str]:
+        """The assembly of these; needs the ``gpu`` extra."""
+        compiled = load("codegen.gpu.build").compile_triton
+        return [str(compiled(source, GPU.name).asm["ptx"]) for source in self.triton]
 
 
 _TEXTS: Mapping[str, Callable[[Stages], str]] = MappingProxyType({
@@ -384,13 +342,12 @@ _TEXTS: Mapping[str, Callable[[Stages], str]] = MappingProxyType({
     "llvm": lambda stages: stages.llvm,
     "asm": lambda stages: assembly(stages.llvm, stages.target, stages.options.opt),
     "triton": lambda stages: "\n".join(source.text for source in stages.triton),
-    "ptx": lambda stages: "\n".join(str(compile_triton(source, GPU.name).asm["ptx"])
-                                    for source in stages.triton),
+    "ptx": lambda stages: "\n".join(stages.ptx),
 })
 STAGES = tuple(_TEXTS)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Machine:
     """Linked code of one program: addresses by symbol, valid as long as ``keep`` is held, as is
     ``host``, which it calls if there are host steps."""

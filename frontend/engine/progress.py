@@ -14,28 +14,17 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TextIO
 
-from ...ir.diagnose import error
 from ...ir.forks import freed
 from ...runtime.profile.recording import active, span
-from ..face.source import user_loc
-
-Hook = Callable[[str, int, int], object]
+from ..face.options import Hook
 
 _PATIENCE = 1.0  # seconds before anything is shown
 _EVERY = 0.25    # seconds between changes of what is shown
-
-
-def checked(hook: Hook | None) -> Hook | None:
-    """A hook, as it was given. Raises Error (W113) for what cannot be called."""
-    if hook is not None and not callable(hook):
-        raise error("W113", f"progress={hook!r} is no function", locs=user_loc(),
-                    hint="give a function of (step, done, total), or leave it out")
-    return hook
 
 
 class Progress:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -15,12 +14,14 @@ from ...ir.diagnose import error
 from ...ir.graph import all_nodes, apart
 from ...ir.interp.graph import run_graph
 from ...ir.plans.entry import SCALARS
+from ...ir.record import record, replace
 from ...ir.types import TensorType
 from ...runtime.program import Program, Source
 from ...runtime.state import Writer
 from ..face import tree
 from ..face.exact import immutable
 from ..face.held import is_plain
+from ..face.options import Options
 from ..face.signature import is_default
 from ..tracing.context.request import Need
 from ..tracing.guards.draws import Draws
@@ -28,7 +29,7 @@ from ..tracing.guards.rebound import bindings
 from ..tracing.trace import Traced
 from .flow import FlowStages
 from .link import holding
-from .pipeline import Options, Stages
+from .pipeline import Stages
 from .recent import Arrays, may_stay
 from .ways import avoiding, numbers, while_bound, without
 
@@ -40,7 +41,7 @@ _AN = MappingProxyType({"array": "an array", "scalar": "a NumPy scalar", "number
                         "variable": "a variable"})
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Specialisation:
     """A function compiled for one kind of arguments."""
 

@@ -7,23 +7,22 @@ Compiled, each with ``as_text``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ...ir.indices.index import Dim, product
 from ...ir.kernels.kernel import Apply, Contract, Kernel, Reduce, summed_axes
 from ...ir.plans.calls import Call, GroupCall, LoopCall, bodies_of
 from ...ir.plans.plan import KernelCall
+from ...ir.record import record
 from ..face.boundary import boundary
+from ..face.loading import load
 from ..stays import Stays
 from ..tracing.trace import Traced
-from ..viz.page import frame, page
-from ..viz.program import stages_document
 from .flow import FlowStages
 from .pipeline import Stages
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class MemoryAnalysis:
     """Bytes that a call needs: ``peak_bytes`` is exactly the arena that holds temporaries."""
 
@@ -32,7 +31,7 @@ class MemoryAnalysis:
     result_bytes: Dim
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Lowered(Stays):
     """A traced function on its way through the compiler; nothing is compiled yet."""
 
@@ -74,10 +73,12 @@ class Lowered(Stays):
         >>> lowered.as_html({"b": 64})[:15]
         '<!doctype html>'
         """
-        return page(stages_document(self.stages, kernel_flops, sizes))
+        document = load("frontend.viz.program").stages_document(self.stages, kernel_flops, sizes)
+        return str(load("frontend.viz.page").page(document))
 
     def _repr_html_(self) -> str:
-        return frame(stages_document(self.stages, kernel_flops))
+        document = load("frontend.viz.program").stages_document(self.stages, kernel_flops)
+        return str(load("frontend.viz.page").frame(document))
 
     @boundary
     def compile(self) -> Compiled:
@@ -119,7 +120,7 @@ def kernel_flops(kernel: Kernel) -> Dim:
     return total
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Compiled(Stays):
     """Native code of one specialisation; call it with arguments of the same types."""
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Hashable
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 _PLAIN = frozenset({str, type(None)})  # never equal to a value of another type, once wrapped
 _TEXTS = frozenset({str})
-_SPELLED = frozenset({float, complex, Decimal})  # their repr says all there is to them
+_SPELLED = frozenset({float, complex})  # their repr says all there is to them
 
 
 _IMMUTABLE = frozenset({type(None), bool, int, float, complex, str, bytes})
@@ -48,7 +47,7 @@ def exact(value: Any) -> Hashable:
         if kind is tuple and _TEXTS.issuperset(map(type, value)):
             return value
         return (kind, *map(exact, value))
-    if kind in _SPELLED:
+    if kind in _SPELLED or (kind.__module__, kind.__qualname__) == ("decimal", "Decimal"):
         return kind, repr(value)
     if isinstance(value, np.generic):
         return kind, value.dtype, value.tobytes()

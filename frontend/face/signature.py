@@ -11,11 +11,10 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
 from ...ir.diagnose import error
 from . import tree
 from .exact import UnhashableError, exact
+from .options import names_in
 from .source import user_loc
 
 _OMITTED = object()
@@ -249,25 +248,6 @@ class Signature:
         yield from ((self.name(at), child) for at, child in enumerate(args.children))
         keys: Any = kwargs.meta
         yield from zip(keys, kwargs.children, strict=True)
-
-
-def names_in(given: Any, option: str) -> tuple[str, ...]:
-    """The names that an option lists; a text is one. Raises DTypeError (W112) for other things."""
-    names = (given,) if isinstance(given, str) else given
-    if isinstance(names, Iterable) and not isinstance(names, bytes | np.ndarray):
-        found = tuple(names)
-        if all(isinstance(name, str) for name in found):
-            return found
-    raise error("W112", f"{option}={given!r} is neither a name nor a list of names",
-                locs=user_loc(), hint=f"write {option}='x', or {option}=('x', 'y')")
-
-
-def checked_flag(given: Any, option: str) -> None:
-    """Raises DTypeError (W112) for an option that is neither True nor False: a text would count as
-    True, whatever it says."""
-    if not isinstance(given, bool | np.bool_):
-        raise error("W112", f"{option}={given!r} is neither True nor False", locs=user_loc(),
-                    hint=f"write {option}=True or {option}=False")
 
 
 def _dynamic(given: Any) -> dict[str, dict[int, Any]]:

@@ -16,11 +16,11 @@ import functools
 import inspect
 import sys
 from bisect import bisect_right
-from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from ...ir.loc import Loc
+from ...ir.record import record
 
 _INTERNAL = frozenset({"weft", "numpy", "contextlib", "functools", "concurrent", "copy", "copyreg",
                        "dataclasses"})
@@ -38,7 +38,7 @@ _RETURN = frozenset({_OPCODES["RETURN_VALUE"]})
 _SUBSCRIPT = frozenset(_OPCODES[n] for n in ("STORE_SUBSCR", "STORE_SLICE") if n in _OPCODES)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Place:
     """A location, and the variable or function its result gets its name from ('' if none)."""
 

@@ -31,9 +31,9 @@ from ...runtime import tree as runtime
 from ...runtime.tree import (
     HANDLERS,
     LEAF,
-    NAMESPACES,
     TreeDef,
     dataclass_fields,
+    is_namespace,
     keys_of,
     labels,
     level,
@@ -193,7 +193,7 @@ def _take(kind: type, tree: Any) -> tuple[Iterable[Any], Any, Hashable] | None:
     if handlers is not None:
         children, meta = handlers[0](tree)
         return children, meta, static_key(meta, f"the description of {kind.__name__}")
-    if kind in NAMESPACES:
+    if is_namespace(kind):
         fields = tuple(vars(tree))
         return vars(tree).values(), fields, fields
     if isinstance(tree, tuple) and hasattr(kind, "_fields"):

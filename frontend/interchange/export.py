@@ -19,7 +19,6 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -39,6 +38,7 @@ from ...ir.ops.op import host_name
 from ...ir.ops.table import OPS
 from ...ir.plans.entry import SCALARS
 from ...ir.plans.plan import Launch, Plan, all_steps, host_steps
+from ...ir.record import field, record, replace
 from ...ir.text.printer import print_plan
 from ...passes.keeping import without_keeping
 from ...runtime.artifact import FORMAT, sealed
@@ -60,7 +60,7 @@ _MANIFEST = "manifest.json"
 _SUFFIXES = (".o", ".h", ".so", ".safetensors", ".plan")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ExportJob:
     """A traced function and what its signature was.
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from ...ir.graph import Graph, Node, Value
+from ...ir.record import field, record
 from ...ir.types import Device, TensorType
 
 # The numbers that TensorFlow's types.proto gives to dtypes.
@@ -37,7 +37,7 @@ def graph_def(graph: Graph) -> Any:
     return GraphDef(node=writer.found, versions=VersionDef(producer=22))
 
 
-@dataclass
+@record
 class _Writer:
     found: list[Any] = field(default_factory=list)
     names: dict[Value, str] = field(default_factory=dict)       # of values: node, or node:port

@@ -20,9 +20,9 @@ from ...ir.forks import held
 from ...ir.graph import Graph as IRGraph
 from ...ir.types import number_kind
 from ...runtime.files import written
-from ..engine.function import Function
 from ..engine.stages import Compiled, Lowered
 from ..face.boundary import boundary
+from ..face.function import Function
 from ..face.source import user_loc
 from ..session.graph import Graph
 from ..session.session import Session

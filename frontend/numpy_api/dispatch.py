@@ -46,7 +46,7 @@ from .host import Warned, on_host
 from .order import scan, search, slices, sort  # noqa: F401
 from .order.at import extreme_at
 from .reductions import histogram, nan, quantile, reduce, statistics  # noqa: F401
-from .registry import MEANINGS, ROWS, full_name
+from .registry import ROWS, full_name, meant
 from .select import counted, grids, masks, runs, sets, take  # noqa: F401
 from .select.chosen import ANYWHERE, ON_SELECTIONS
 from .select.index import getitem
@@ -183,7 +183,7 @@ class NumpyApi:
 
     def special(self, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """A Python function of scipy.special, or a method of a class of NumPy."""
-        return (special.FUNCTIONS.get(name) or MEANINGS[name])(*args, **options)
+        return (special.FUNCTIONS.get(name) or meant(name))(*args, **options)
 
     def selected(
         self, function: Callable[..., Any], x: Selection, args: tuple[Any, ...],

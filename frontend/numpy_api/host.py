@@ -61,7 +61,7 @@ def on_host(
     _warn(name, types, results, warned)
     inputs = tree.structure(tuple(range(len(places))))
     found = HostFunction(name, host.Adapter(call, inputs, out))
-    return host.record(found, operands, results, out)
+    return host.recorded(found, operands, results, out)
 
 
 def _learnt(

@@ -14,16 +14,17 @@ What is missing is a row too: ``missing(np.unique, instead="...")``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from ...ir.record import record
+from ..face.loading import load
 from ..tracing.values.methods import add_method
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Row:
     """A function of NumPy, under one or more names; ``body`` is None where it is missing, and
     ``instead`` then says what to write. With ``scalar`` a result without dims is one of NumPy's
@@ -73,7 +74,14 @@ def missing(*functions: Callable[..., Any], instead: str = "") -> None:
 
 
 _MEANINGS: dict[str, Callable[..., Any]] = {}
-MEANINGS: Mapping[str, Callable[..., Any]] = MappingProxyType(_MEANINGS)
+_LOOPS = "frontend.transforms.stepwise"  # whose meanings are loops of the program
+
+
+def meant(name: str) -> Callable[..., Any]:
+    """What was registered as the meaning of a name."""
+    if name not in _MEANINGS:
+        load(_LOOPS)
+    return _MEANINGS[name]
 
 
 def meaning(name: str) -> Callable[[F], F]:

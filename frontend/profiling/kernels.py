@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +14,7 @@ from ...ir.ops.op import host_name
 from ...ir.ops.table import OPS
 from ...ir.plans.plan import Copy, Group, Host, Launch, Plan, Window, host_types, window_type
 from ...ir.plans.times import clocked_steps
+from ...ir.record import record
 from ...ir.types import Device, TensorType
 from ...passes.placement.costs import Costs
 from ...runtime.profile.recording import Recorder, Rows, Runs
@@ -23,7 +23,7 @@ from ..engine.stages import kernel_flops
 Share = tuple[Loc, float]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class KernelTime:
     """A kernel, copy or call of the host in one function, and all that its runs took.
 
@@ -64,7 +64,7 @@ def _rate(total: int | None, seconds: float) -> float | None:
     return None if total is None or not seconds else 1e-9 * total / seconds
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Site:
     """A row of a plan at some sizes: what one run of it is."""
 

@@ -13,11 +13,11 @@ import json
 import os
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ...ir.forks import freed
+from ...ir.record import field, record
 from ...runtime.files import new_file, written
 from ...runtime.profile.recording import ROOM, Recorder, Span, start, stop
 from ..face.boundary import boundary
@@ -26,7 +26,7 @@ from .table import Lines, profile_table
 from .trace import trace_of
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class CompileTime:
     """A step of a compilation, or (``step`` is "all") the whole of it; ``start`` is in seconds
     from the beginning of the profile. ``for_profile`` is what only the profile is to blame for."""
@@ -39,7 +39,7 @@ class CompileTime:
     for_profile: bool = False
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Event:
     """Something that took time: ``start`` is in seconds from the beginning of the profile.
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from ...ir.loc import Loc
+from ...ir.record import record
 from .kernels import KernelTime
 
 _WIDE = 40  # of a name
@@ -30,7 +30,7 @@ class Profiled(Protocol):
     def totals(self) -> tuple[tuple[int, float], tuple[int, float], float]: ...
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LineTime:
     """A line of the user: seconds of the kernels that compute it, as far as they do, and their
     names; ``calls`` are their runs."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial, update_wrapper
 from typing import Any
 
 from ...ir.diagnose import Error, error
 from ...ir.loc import Loc
+from ...ir.record import replace
 from ..face.source import definition, is_internal
 from ..tracing.arguments import Call
 from ..tracing.context.request import Loops, Need, Request

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -21,6 +20,7 @@ import numpy as np
 from ...ir.diagnose import Error, error
 from ...ir.graph import Graph, Value
 from ...ir.loc import Loc
+from ...ir.record import replace
 from ...ir.text.parser import parse_graph
 from ...ir.types import CPU0, Device
 from ...passes.clone import Clone
@@ -33,7 +33,8 @@ from ...runtime.threads import thread_limit
 from ..engine.flow import FlowStages, make_flow, step_stages
 from ..engine.gpu import local_costs
 from ..engine.link import make_program
-from ..engine.pipeline import Options, Stages
+from ..engine.pipeline import Stages
+from ..face.options import Options
 from ..face.source import user_loc
 
 Array = np.ndarray[Any, Any]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from ...ir.record import field, record
 from ...runtime.program import Program
 from ...runtime.watch import Watch
 
 
-@dataclass
+@record
 class StepReport:
     """Where the time of one step went, and what it touched; print it.
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ...ir.diagnose import error
 from ...ir.graph import Graph
+from ...ir.record import field, record
 from ...ir.text.printer import print_graph
 from ...ir.verify.verifier import read
 from ...runtime.files import new_file, written
@@ -29,7 +29,7 @@ from ..tracing.context.captures import Capture
 _FORMAT = "weft-graph-1"
 
 
-@dataclass
+@record
 class Saved:
     """A graph and its state: variables and arrays of parameters by name, the variables that are
     not trainable, and the nodes of each group."""

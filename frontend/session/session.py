@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
@@ -18,22 +17,25 @@ from ...ir.forks import freed
 from ...ir.graph import Builder, Node, Value
 from ...ir.graph import Graph as IRGraph
 from ...ir.ops.table import OPS
+from ...ir.record import record, replace
 from ...passes.prune import parameters_of, prune
 from ...runtime.flow.helpers import Helpers
 from ...runtime.program import Program, Source
 from ...runtime.watch import Watch, seconds_of
-from ..engine.flow import FlowStages, device_names, make_step, step_stages
+from ..engine.devices import device_names
+from ..engine.flow import FlowStages, make_step, step_stages
 from ..engine.gpu import described
-from ..engine.pipeline import BUILDING, STEPS, Options, Stages
-from ..engine.progress import Hook, checked, compiling, taken
+from ..engine.pipeline import BUILDING, STEPS, Stages
+from ..engine.progress import compiling, taken
 from ..engine.stages import Lowered
 from ..face import tree
 from ..face.boundary import boundary, leave
+from ..face.collector import paused_collector
+from ..face.options import Hook, Options, checked_hook
 from ..face.source import user_loc
 from ..stays import Stays
 from ..tracing.arrays.variable import Variable
 from ..tracing.context.active import active
-from ..tracing.context.collector import paused_collector
 from ..tracing.failing import exception
 from ..tracing.trace import Traced
 from ..tracing.values.operation import Operation
@@ -48,7 +50,7 @@ from .report import StepReport
 _MOST_STEPS = 1024
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Compiled:
     """One (feeds, fetches) set: its stages, its program, and the feeds in the program's order."""
 
@@ -166,7 +168,7 @@ class Session(Stays):
         if not isinstance(updates, str) or updates not in ("sync", "async"):
             raise error("W113", f"updates={updates!r} is not known", locs=user_loc(),
                         hint="use 'sync', or 'async' for steps that do not wait for each other")
-        self.graph, self.updates, self._progress = found, updates, checked(progress)
+        self.graph, self.updates, self._progress = found, updates, checked_hook(progress)
         self._options = Options(opt, target, threads, devices=device_names(devices),
                                 transfer=_transfer(transfer), soft_placement=soft_placement,
                                 costs=None if costs is None else load_costs(costs))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from ...ir.diagnose import error
 from ...ir.indices.index import Dim, symbols_of
+from ...ir.record import record
 from ...ir.types import BOOL, C128, F64, I64, TensorType, dtype_of
 from ..face import tree
 from ..face.signature import Signature, plain_path
@@ -23,7 +23,7 @@ from .subclasses import checked_class
 from .values.tracer import Tracer
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Call:
     """A call of a function: its arguments as they came, and their leaves and structure."""
 

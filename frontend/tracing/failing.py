@@ -23,7 +23,7 @@ from ...ir.types import BOOL, TensorType
 from ..face import tree
 from .context.active import current
 from .context.recorder import TraceContext
-from .host import record
+from .host import recorded
 from .late import LateText, Nest, late, taken
 from .values.texts import filled, writing
 
@@ -116,7 +116,7 @@ def kept(failure: Failure, operands: Sequence[Any] = ()) -> Any:
     told = ctx.root.told
     after = np.int64(0) if told is None else ctx.apply(ctx.read, (told,))
     keep = HostFunction("weft.failing.keep", failure.keep, keeps=True)
-    return ctx.apply(record, (keep, [after, *operands], [TensorType(BOOL, ())], tree.LEAF),
+    return ctx.apply(recorded, (keep, [after, *operands], [TensorType(BOOL, ())], tree.LEAF),
                      stem="keep")
 
 

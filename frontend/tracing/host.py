@@ -8,7 +8,6 @@ Arguments and results are nests. A function may keep and change what it is given
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from ...ir.diagnose import error
 from ...ir.host import HostFunction, call_host, declare, function_of
 from ...ir.indices.index import symbols_of
+from ...ir.record import record
 from ...ir.types import TensorType
 from ..face import tree
 from ..face.boundary import boundary
@@ -58,10 +58,10 @@ def host_call(function: Callable[..., Any], result_specs: Any, *args: Any) -> An
         return _at_once(found, leaves, types, results)
     _check_known(ctx, types)
     stem = getattr(function, "__name__", "").strip("<>")
-    return ctx.apply(record, (found, leaves, types, results), stem=stem)
+    return ctx.apply(recorded, (found, leaves, types, results), stem=stem)
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Adapter:
     """A function of nests as one of the arrays in them, to a tuple of arrays."""
 
@@ -76,7 +76,7 @@ class Adapter:
         return tuple(tree.matched(self.results, made))
 
 
-def record(
+def recorded(
     function: HostFunction, operands: Sequence[Any], types: Sequence[TensorType],
     results: tree.TreeDef,
 ) -> Any:

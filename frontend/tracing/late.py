@@ -18,7 +18,6 @@ import operator
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from types import FunctionType, MethodType
 from typing import Any, NoReturn
 
@@ -26,6 +25,7 @@ import numpy as np
 
 from ...ir.diagnose import Error, error
 from ...ir.loc import Loc
+from ...ir.record import record
 from ..face import tree
 from ..face.source import is_internal, user_loc
 from .arrays.buffer import Buffer
@@ -52,7 +52,7 @@ GIVE_TEXTS = frozenset({
     "swapcase", "title", "translate", "upper", "zfill"})
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Nest:
     """A nest of values and of what is known; ``kinds`` says of each value whether Python has a
     number of its own there, a scalar of NumPy's, or an array."""
@@ -70,7 +70,7 @@ class Nest:
         return tree.unflatten(self.structure, [_Name(value.value.name) for value in values])
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Call:
     """A function whose arguments are a nest, ``(args, options)``; ``shown`` has what traced code
     has asked NumPy for, with ``np.printoptions``, of how arrays are shown."""

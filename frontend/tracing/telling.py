@@ -15,13 +15,13 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ...ir.diagnose import error
+from ...ir.record import record
 from ..face.source import user_loc
 from .arrays.variable import Variable
 from .context.lanes import lane_numbers
@@ -30,7 +30,7 @@ from .host import host_call
 from .late import Nest, late, said, taken
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Telling:
     """A function of Python that is called for what it does, as a function of the values that its
     arguments hold."""
@@ -84,7 +84,7 @@ def _print(stream: Any, *args: Any, **options: Any) -> None:
     _PRINT(*args, **options, file=stream() if isinstance(stream, Stream) else stream)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Stream:
     """A standard stream of the process, which is the one that there is when it is written to."""
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import methodcaller
 from types import CodeType, CoroutineType, FunctionType, GeneratorType, MappingProxyType
@@ -26,16 +25,17 @@ from ...ir.diagnose import Error, error
 from ...ir.graph import Graph, Value, all_nodes
 from ...ir.loc import Loc
 from ...ir.ops.op import Kind
+from ...ir.record import field, record, replace
 from ...ir.text.printer import print_graph
 from ...ir.types import TensorType
 from ...passes.keeping import keeps
 from ..face import tree
+from ..face.collector import paused_collector
+from ..face.loading import load
 from ..face.signature import Signature
 from ..face.source import definition, is_library
 from ..numpy_api.dispatch import NumpyApi
 from ..numpy_api.host import Warned
-from ..viz.document import graph_document
-from ..viz.page import frame
 from .arguments import Call, described
 from .arrays.found import found
 from .arrays.grid import Grid
@@ -44,7 +44,6 @@ from .arrays.selection import Found, Selection
 from .arrays.variable import Variable
 from .context.active import current
 from .context.captures import Capture
-from .context.collector import paused_collector
 from .context.recorder import Rewritten, TraceContext
 from .context.request import NONE, GivenUpError, Need, Request
 from .failing import Failure, failure_of, kept
@@ -70,7 +69,7 @@ class EndError(BaseException):
         self.failure, self.holds = failure_of(current(), problem)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Leaf:
     """One leaf of the arguments: ``kind`` is array, scalar (NumPy's), number (Python's) or
     variable."""
@@ -81,7 +80,7 @@ class Leaf:
     param: Value | None = None  # None for a variable, which is read inside the graph
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Traced:
     """A traced function: its graph, and how arguments and results map to it."""
 
@@ -123,7 +122,8 @@ class Traced:
         return print_graph(self.graph)
 
     def _repr_html_(self) -> str:
-        return frame(graph_document(self.graph))
+        document = load("frontend.viz.document").graph_document(self.graph)
+        return str(load("frontend.viz.page").frame(document))
 
     def given(self, leaves: Sequence[Any]) -> list[Any]:
         """Those leaves of a call that become parameters: all but variables."""
@@ -204,6 +204,7 @@ def _recorded(
     ctx: TraceContext, function: Callable[..., Any], call: Call, entries: Sequence[Leaf],
     lasting: bool,
 ) -> Traced:
+    made = ctx.made = []
     inputs = [leaf if entry.param is None else _argument(ctx, entry.param, entry.kind, leaf)
               for leaf, entry in zip(call.leaves, entries, strict=True)]
     if ctx.request.flags:
@@ -211,7 +212,6 @@ def _recorded(
         ctx.flags = frozenset(each.param.name.removesuffix(":0") for each in entries
                               if each.param is not None and each.name in flags)
     draws = Draws(function) if lasting else None
-    made = ctx.made = []
     try:
         with ctx.activate():
             out_tree, out_kinds = _record(ctx, function, call.structure, inputs, call.signature)
@@ -408,7 +408,7 @@ def _results(
     return values, structure, tuple(kinds)
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Region:
     """A traced body: its graph takes the operands, then ``closure``, values of the outer trace."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..engine.decorator import compile
-from ..engine.function import Function
 from ..face.boundary import boundary
+from ..face.compile import compile
+from ..face.function import Function
 from . import batch
 from . import reverse as transforms
 from .bodies import check_function

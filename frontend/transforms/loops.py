@@ -7,7 +7,6 @@ takes the dtype that the first round gives it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...ir.diagnose import Error, error
@@ -16,6 +15,7 @@ from ...ir.indices.dims import differ
 from ...ir.indices.index import Dim, symbol, symbols_of
 from ...ir.ops.control.region import ENDLESS
 from ...ir.ops.table import OPS
+from ...ir.record import field, record, replace
 from ..face import tree
 from ..face.source import definition, user_loc
 from ..tracing.arrays.selection import computed_alike
@@ -63,7 +63,7 @@ def _index(name: str) -> Tracer:
     return made
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Carry:
     """What a loop carries: parameters of its body, and how its nest is put together."""
 

@@ -7,7 +7,6 @@ body become operands of the node.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from ...ir.loc import Loc
 from ...ir.ops.op import Effect
 from ...ir.ops.table import OPS
 from ...ir.plans.partition import symbols_told_in
+from ...ir.record import record, replace
 from ...ir.types import BOOL, DType, TensorType
 from ..face import tree
 from ..face.source import user_loc
@@ -52,7 +52,7 @@ def branched(
     return as_one(recorded(ctx, record, regions, "cond"), same)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Slot:
     """A parameter of a body."""
 

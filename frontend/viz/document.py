@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from ...ir.graph import Graph
 from ...ir.loc import Loc
+from ...ir.record import field, record
 from ...ir.text.printer import print_graph
 from ...passes.placement.costs import Costs
 from .items import Drawing, Item
 from .nest import insides, nest
 
 
-@dataclass
+@record
 class Document:
     """The data of a page, in the making: places and texts of the program stand in it once."""
 

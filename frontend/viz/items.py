@@ -9,20 +9,20 @@ boxes: they stand as text in their readers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from ...ir.graph import Graph, Node, Value, control_of
 from ...ir.loc import Loc
 from ...ir.ops.control.region import Branching, Calling, Looping
 from ...ir.ops.op import Kind
+from ...ir.record import field, record
 from ...ir.types import TensorType
 from ...passes.placement.costs import OPERATIONS, Costs
 
 CONTAINERS = ("graph", "scope", "segment", "body")  # may hold any boxes; others hold their own
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Item:
     """A box: ``kind`` says which, ``facts`` has what is known of it, as JSON has it."""
 
@@ -49,7 +49,7 @@ class Item:
             item = item.parent
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Edge:
     """A value on its way from the box that makes it to one that reads it; ``kind`` is value, order
     (something runs first, no value goes along) or send (to another device)."""
@@ -60,7 +60,7 @@ class Edge:
     kind: str = "value"
 
 
-@dataclass
+@record
 class Drawing:
     """Boxes and edges of one stage. ``costs`` knows sizes; ``kernels`` has facts of the kernels
     that compute values, by the names of these."""

@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from ...ir.indices.index import Dim
@@ -30,10 +29,11 @@ from ...ir.plans.plan import (
     Window,
     bodies_of,
 )
+from ...ir.record import record
 from ...ir.types import TensorType
 
 
-@dataclass
+@record
 class Moment:
     """A step at a time of the plan; a loop, branch or group ends at ``last``."""
 
@@ -45,7 +45,7 @@ class Moment:
     kernel: str = ""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Needed:
     """A temporary, where it is in the arena, and the first and last time that it is needed."""
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from math import ceil
 
+from ...ir.record import field, record
 from .items import CONTAINERS, Drawing, Edge, Item
 from .layers import Rows, layers
 
@@ -267,7 +267,7 @@ def _bundle(home: Item, pills: Sequence[Item], near: dict[Item, list[Item]]) -> 
 # -- what one box shows ---------------------------------------------------------------------------
 
 
-@dataclass
+@record
 class Inside:
     """What is in a box: its children, then ports, where edges go through its border. A port is
     (0 or 1: out, the box outside that the edge comes from or goes to)."""

@@ -11,7 +11,6 @@ code is written that will be told the numbers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -22,6 +21,7 @@ from ..diagnose import error
 from ..graph import Graph, Node
 from ..loc import Loc
 from ..plans.plan import Plan, Relation
+from ..record import record, replace
 from ..types import TensorType
 from .affine import coefficient, unclamped
 from .index import (
@@ -196,7 +196,7 @@ def _divisions(dims: Sequence[Dim]) -> Iterator[Dim]:
             yield atom.denominator - 1 - whole
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Requirement(Relation):
     """A relation of sizes that a graph needs, and the error when it does not hold."""
 
@@ -316,7 +316,7 @@ def check_requirement(need: Requirement, dims: Mapping[str, int]) -> None:
         raise error(need.code, need.message, locs=need.locs)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Told:
     """A dim of an argument, and its size: a number, or a symbol that stands for it."""
 

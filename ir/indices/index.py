@@ -19,16 +19,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from math import gcd
 from typing import Any, Union
+
+from ..record import field, record
 
 Dim = Union[int, "Expr"]
 _NO_SYMBOLS = frozenset[str]()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Symbol:
     """A named integer; ``size`` (exclusive upper bound, if known) takes no part in equality."""
 
@@ -39,7 +40,7 @@ class Symbol:
         return self.name
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Quotient:
     """``numerator // denominator``, rounded towards minus infinity as in Python."""
 
@@ -50,7 +51,7 @@ class Quotient:
         return f"{_grouped(self.numerator)}//{_grouped(self.denominator)}"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Remainder:
     """``numerator % denominator`` with the sign of the denominator, as in Python."""
 
@@ -61,7 +62,7 @@ class Remainder:
         return f"{_grouped(self.numerator)} mod {_grouped(self.denominator)}"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Maximum:
     """``max(value, 0)``; made by ``positive``, which brings ``value`` to its normal form."""
 
@@ -92,7 +93,7 @@ def _order(monomial: Monomial) -> tuple[int, tuple[str, ...]]:
     return (-len(monomial), tuple([str(atom) for atom in monomial]))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Expr:
     """A polynomial: ((monomial, coefficient), ...) in canonical order, never a constant."""
 

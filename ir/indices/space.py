@@ -14,7 +14,6 @@ from a value of the region has one letter more: the axis along which it looks fo
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from ..graph import Graph, Node, Value
@@ -23,6 +22,7 @@ from ..kernels.kernel import Index as IndexStmt
 from ..letters import LETTERS
 from ..ops.axes.reduce import contract_places, contract_sizes, is_matrix_product
 from ..ops.op import Kind
+from ..record import record
 from .index import Dim, bounds, symbol
 from .walk import substitute
 
@@ -66,7 +66,7 @@ def operand_index(node: Node, at: int, own: Index) -> Index:
     return own
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Part:
     """Elements that a result has at other places: of ``source``, moved by ``views``, the last one
     first, each with the number of the operand that leads on."""

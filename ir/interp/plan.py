@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -37,6 +36,7 @@ from ..plans.plan import (
     Window,
     host_types,
 )
+from ..record import field, record
 from ..types import TensorType
 from .kernel import Array, ChecksFailedError, run_kernel
 
@@ -46,7 +46,7 @@ Function = Callable[..., Any]  # of arrays, to a tuple of what it makes of them
 POISON = 0xA5  # every byte of fresh memory
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Outside:
     """What a plan meets outside of itself: functions of the host that are no rows, and what devices
     have sent, by the sender and the key."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ..indices.affine import coefficient
 from ..indices.index import Dim, row_major, symbols_of
+from ..record import replace
 from .kernel import Axis, Contract, Kernel, Load, Reduce, Sort, Stmt, Store, stages_of, summed_axes
 
 

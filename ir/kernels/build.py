@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from ..indices.index import Dim
+from ..record import field, record
 from ..scalar.primitives import PRIMITIVES, result_dtype
 from ..types import BOOL, I64, DType, as_dtype
 from .kernel import (
@@ -28,7 +28,7 @@ from .kernel import (
 )
 
 
-@dataclass
+@record
 class KernelBuilder:
     """Writes statements, giving one value to equal ones; the ``s`` that op bodies are called with.
 
@@ -148,7 +148,7 @@ class KernelBuilder:
         return lambda *args: self.apply(name, *args)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Scalar:
     """A value of a kernel being built."""
 

@@ -7,12 +7,12 @@ functions, which differ in the last bits; a fused multiply-add is exact before i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from ..record import record
 from ..scalar.expand import EXPANSIONS
 from ..scalar.primitives import PRIMITIVES, RAW, result_dtype
 from ..types import DTYPES, DType
@@ -22,7 +22,7 @@ from .kernel import Apply, Const, Index
 Number = bool | int | float
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Known:
     """A scalar of which the value is known; ``dtype`` is its name, as expansions ask for it."""
 

@@ -47,13 +47,13 @@ ends with its stores, and what it computes is known to later ones through locals
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Literal
 
 from ..indices.index import Dim, Expr, symbol, symbols_of
 from ..indices.walk import substitute
 from ..loc import Loc
+from ..record import fields, record, replace
 from ..types import BOOL, I64, DType, TensorType, as_dtype
 from .schedule import IN_TURN, Program, Split, Vectors, Way
 from .tiling import Tiling
@@ -63,7 +63,7 @@ AxisKind = Literal["par", "seq", "lane"]
 COMBINERS = ("add", "mul", "max", "min", "and_", "or_")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Param:
     """A buffer: dense row-major memory of ``type``; ``mutable`` ones are stored to."""
 
@@ -72,7 +72,7 @@ class Param:
     mutable: bool = False
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Local(Param):
     """A tile that each task has for itself, ``offset`` bytes into the scratch of its worker.
 
@@ -83,7 +83,7 @@ class Local(Param):
     offset: int = 0
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Axis:
     """``kind name in extent by block``; a lane axis has block 0: the block is the extent."""
 
@@ -97,7 +97,7 @@ class Axis:
         return f"{self.kind} {self.name} in {self.extent}{by}"
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Stmt:
     """Base of the statements; ``dtype`` is the element type of the value they define."""
 
@@ -110,14 +110,14 @@ class Stmt:
         return ()
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Const(Stmt):
     """A scalar constant."""
 
     value: bool | int | float
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Index(Stmt):
     """An index expression as a value."""
 
@@ -128,7 +128,7 @@ class Index(Stmt):
         return _values(self.expr)
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Load(Stmt):
     """``param[indices]``, or zero where ``guard`` is false (nothing is read there)."""
 
@@ -141,7 +141,7 @@ class Load(Stmt):
         return _values(*self.indices) + ((self.guard,) if self.guard else ())
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Apply(Stmt):
     """A scalar primitive on tiles."""
 
@@ -153,7 +153,7 @@ class Apply(Stmt):
         return self.args
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Order:
     """The order in which a float sum or product takes its terms, so that its bits are one thing.
 
@@ -180,7 +180,7 @@ def is_ordered(combine: str, dtype: DType) -> bool:
     return dtype.is_float and combine in ("add", "mul")
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Reduce(Stmt):
     """Combine a value over one axis; ``order`` is None where any order gives the same bits."""
 
@@ -195,7 +195,7 @@ class Reduce(Stmt):
         return (self.value,)
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Contract(Stmt):
     """Sum over ``axes`` of lhs * rhs, as one chain of fused multiply-adds in row-major order."""
 
@@ -215,7 +215,7 @@ class Contract(Stmt):
         return axis
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Carry(Stmt):
     """A value that goes from one index of a ``seq`` axis to the next: ``init`` at the first, then
     what ``next``, a value below, was at the index before."""
@@ -229,7 +229,7 @@ class Carry(Stmt):
         return (self.init,)
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Last(Stmt):
     """What a carry along ``axis`` would be at the next index: what ``next`` was at the last one,
     or the carry's ``init`` where the axis has none."""
@@ -242,7 +242,7 @@ class Last(Stmt):
         return (self.value,)
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Store(Stmt):
     """``param[indices] = value`` (or ``+=``) where ``guard`` holds."""
 
@@ -263,7 +263,7 @@ class Store(Stmt):
         return self.accumulate or bool(_values(*self.indices))
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Sort(Stmt):
     """``sort param[.., axis] = value over axis``: rows of values in ascending order, as
     ``ordering`` has it; or, with ``places``, where in their rows they are.
@@ -283,7 +283,7 @@ class Sort(Stmt):
         return (self.value, *_values(*self.indices))
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Ranked(Sort):
     """``ranked param[.., ranks] = value over axis at rank over ranks``: the elements that a sort
     would put to places. ``partition param[.., axis] = ...``, with ``whole``: all elements, those
@@ -301,7 +301,7 @@ class Ranked(Sort):
         return (self.value, self.rank, *_values(*self.indices))
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Compress(Sort):
     """``compress param[chosen] = value over axis where mask over chosen``: the first values where
     the mask holds, in turn, and 0 where there are not as many. It needs no room.
@@ -332,7 +332,7 @@ def room_of(
     return TensorType(I64, (*rows, length if dtype.bits == 32 else length * 3))
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Check(Stmt):
     """The step fails if ``value`` is false anywhere; a kernel numbers its checks from 1."""
 
@@ -348,7 +348,7 @@ def _values(*dims: Dim) -> tuple[str, ...]:
     return tuple(sorted(n for dim in dims for n in symbols_of(dim) if n.startswith("%")))
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Kernel:
     """Axes and statements; ``locs`` are the user lines that were fused into it.
 

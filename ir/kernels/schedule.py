@@ -19,10 +19,10 @@ None of it changes a bit of a result. The interpreter reads past it, Triton's em
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 from ..indices.index import Dim
+from ..record import record
 
 MOST_VECTOR = 256       # lanes of a vector step: 16 registers of 16
 KEPT_BYTES = 32 << 10   # of a row that is kept: it has to stay in the first-level cache
@@ -35,7 +35,7 @@ MOST_AT_ONCE = 8        # lanes that meet in registers, or indices of one
 REST = 64
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Vectors:
     """The loops of a stage take ``lanes`` indices of ``axis`` at a time, and a masked rest: of a
     par axis, in steps of at most ``REST``.
@@ -58,7 +58,7 @@ class Vectors:
         return f"vectorize {self.axis} by {self.lanes}{values}"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Split:
     """A map is written out for each piece of a par axis, of which each begins at a point or at 0,
     without what does not happen there."""
@@ -74,7 +74,7 @@ WayKind = Literal["in turn", "unrolled", "by lanes", "in strips"]
 WAY_KINDS: tuple[WayKind, ...] = get_args(WayKind)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Way:
     """How the lanes of a sum over other indices than those of the vectors are taken:
 
@@ -101,7 +101,7 @@ class Way:
 IN_TURN, UNROLLED = Way(), Way("unrolled")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Program:
     """A Triton program: warps of threads, and how many rounds of its loops are under way at once.
 

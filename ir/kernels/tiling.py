@@ -14,9 +14,9 @@ not written where the tile is finished.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
 
+from ..record import field, record
 from ..types import DType
 
 SHORT_RUN = 4  # vectors of a run that are all written out
@@ -37,7 +37,7 @@ def room_of_line(run: int, lanes: int) -> int:
     return min(round_up(run, lanes), SHORT_RUN * lanes)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Tiling:
     """The blocking of one contraction. With ``swap``, m and lhs change places with n and rhs."""
 

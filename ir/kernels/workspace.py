@@ -9,11 +9,11 @@ All of it follows from the text, so that a plan has room for it before code is e
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from ..indices.index import Dim, ceil_div
 from ..plans.plan import ALIGNMENT
 from ..plans.stack import WORKSPACE_BYTES
+from ..record import replace
 from .access import turning_axis
 from .kernel import Contract, Kernel, Reduce, Stmt, stages_of
 from .schedule import MOST_LINES, UNROLLED, Vectors

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -31,6 +30,7 @@ from ..convert import conversion
 from ..diagnose import error
 from ..kernels.build import KernelBuilder
 from ..kernels.kernel import Apply
+from ..record import field, record
 from ..scalar.primitives import PRIMITIVES
 from ..types import BOOL, COMPUTED, F32, F64, NUMBERS, U64, DType, TensorType, as_dtype
 
@@ -69,7 +69,7 @@ class Effect(enum.Enum):
     ASSERTS = "asserts"  # takes note of what has to hold, and fails the step
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Sample:
     """Test operands for one call of an op: shapes or ready arrays, value range, attributes."""
 
@@ -94,7 +94,7 @@ _HALVES = MappingProxyType({"f16": "f32", "bf16": "f32"})
 _NARROW = MappingProxyType({**_HALVES, "i8": "i32", "i16": "i32", "u8": "i32", "u16": "i32"})
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class RunCheck:
     """What has to hold of the operands of a MAP, or the step fails with this error."""
 
@@ -104,7 +104,7 @@ class RunCheck:
     safe: int = 0                                       # operands of which it holds
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class OpDef:
     """One row of the op table; see the module docstring for the calling convention."""
 

@@ -12,23 +12,23 @@ Values are named as in the graph, or body, that the call stands in.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from ..graph import Graph
 from ..indices.index import Dim
 from ..loc import Loc
+from ..record import record, replace
 from .plan import KernelCall
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class GroupCall:
     """Kernel calls that may run in any order, or at once."""
 
     calls: tuple[KernelCall, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Body:
     """A graph and the calls that compute its results."""
 
@@ -36,7 +36,7 @@ class Body:
     calls: tuple[Call, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class LoopCall:
     """A loop of ``count`` rounds (None: as long as the only result of ``test`` is true).
 
@@ -57,7 +57,7 @@ class LoopCall:
     test: Body | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class BranchCall:
     """The first body if the condition is true, else the second; both have the same parameters."""
 
@@ -67,7 +67,7 @@ class BranchCall:
     bodies: tuple[Body, Body]
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class HostCall:
     """A HOST row, by its name, and attributes; what it makes is in none of its operands' memory."""
 

@@ -11,12 +11,12 @@ its dims array, and is named by the text of its dim (``2*s`` above is one symbol
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..indices.dims import argument_sizes, symbols_from
 from ..indices.index import Dim, plain_symbol, symbol, symbols_of
 from ..indices.walk import substitute
+from ..record import record
 from .plan import Loop, Plan, all_steps
 
 SCALARS: Mapping[str, tuple[type[complex | float | int | bool], str]] = MappingProxyType({
@@ -28,7 +28,7 @@ MAX_RANK = 64  # NumPy's
 _SMALL_STEPS, _SMALL_SIZE = 2, 4096  # of programs that end before another thread could start
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Input:
     """An argument: "array" of ``dtype`` and ``shape``, a "scalar" of NumPy's of that ``dtype``, or
     a Python "float", "int", "bool" or "complex".
@@ -41,7 +41,7 @@ class Input:
     shape: tuple[Dim, ...] = ()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Output:
     """A result: an array whose dims are expressions over the symbols."""
 
@@ -49,7 +49,7 @@ class Output:
     shape: tuple[Dim, ...]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Entry:
     """What the entry of program ``name`` checks and makes.
 

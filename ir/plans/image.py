@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..indices.index import Dim
+from ..record import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class KernelImage:
     """Code of one kernel for one kind of device.
 

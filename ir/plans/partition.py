@@ -25,18 +25,18 @@ each other arrays (``runtime/flow``) or by processes that send them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from ..graph import Graph, Node, apart, control_of, talks
 from ..indices.index import Expr, symbol, symbols_of
 from ..ops.control.region import Looping
 from ..ops.op import MEASURED
+from ..record import record
 from ..types import BOOL, Device, TensorType
 from .plan import Slot
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Segment:
     """A graph of one device; ``takes`` has the key of each parameter, ``gives`` of each result."""
 
@@ -63,7 +63,7 @@ class Segment:
         return not self.bodies and not self.measured
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Send:
     """A message: values that one segment has made for another device, sent together."""
 
@@ -73,7 +73,7 @@ class Send:
     after: int  # the number of the segment; -1: a variable, at the start of the step
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Partition:
     """Segments of one step, or of one round of a body.
 

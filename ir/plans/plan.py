@@ -43,7 +43,6 @@ the doors to functions of the host and to the plans of other devices:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ..graph import Node
@@ -51,6 +50,7 @@ from ..indices.index import Dim, ceil_div, product
 from ..indices.walk import evaluate
 from ..kernels.kernel import Kernel
 from ..loc import Loc
+from ..record import field, record, replace
 from ..types import CPU0, Device, TensorType
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
@@ -60,7 +60,7 @@ NO_MEMORY, MISFIT = -1, -5
 MOST_BYTES = 1 << 60  # more than any machine has; sizes below it are computed without overflow
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Slot:
     """A buffer of the caller; ``var`` names the variable it is read from or committed to."""
 
@@ -69,7 +69,7 @@ class Slot:
     var: str = ""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Alloc:
     """A temporary at a byte offset of the arena."""
 
@@ -78,7 +78,7 @@ class Alloc:
     offset: Dim
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Window:
     """A buffer, or the part of it at leading indices."""
 
@@ -90,7 +90,7 @@ class Window:
         return Window(self.buffer, (*self.indices, *indices))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Launch:
     """Run a kernel on windows, in the order of its parameters.
 
@@ -108,7 +108,7 @@ class Launch:
     origin: Node | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Copy:
     """Copy a whole window."""
 
@@ -116,7 +116,7 @@ class Copy:
     target: Window
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Group:
     """Launches that do not depend on each other's order."""
 
@@ -124,7 +124,7 @@ class Group:
     parallel: bool | Relation = False
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Carry:
     """Buffers that exchange their memory after each round: ``next`` is ``buffer`` from then on."""
 
@@ -132,7 +132,7 @@ class Carry:
     next: str
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Loop:
     """``body`` for each value of ``index`` below ``count`` (None: without end).
 
@@ -148,7 +148,7 @@ class Loop:
     test: tuple[Step, ...] = ()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Branch:
     """``then`` where the condition is true, else ``other``."""
 
@@ -157,7 +157,7 @@ class Branch:
     other: tuple[Step, ...] = ()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Host:
     """Call a function of the host, a HOST row with its attributes, that reads some windows and
     writes others. It sees them as arrays of these ``types``, inputs then outputs; empty if they are
@@ -171,7 +171,7 @@ class Host:
     locs: tuple[Loc, ...] = field(default=(), compare=False)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Send:
     """Give the contents of a window to another device, under a key."""
 
@@ -180,7 +180,7 @@ class Send:
     key: str
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Recv:
     """Wait for what another device sends under a key."""
 
@@ -236,7 +236,7 @@ def map_launches(
     return tuple(map(moved, steps))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class CheckSite:
     """What a failed run-time check means, and the user's line it stands for."""
 
@@ -245,7 +245,7 @@ class CheckSite:
     locs: tuple[Loc, ...] = field(default=(), compare=False)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Relation:
     """Two sizes, and how they are related where all is well."""
 
@@ -268,14 +268,14 @@ class Relation:
         return f"{self.left} {self.sign} {self.right}"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Require(Relation):
     """What a plan asks before it touches any memory; ``site`` is the check that fails otherwise."""
 
     site: int
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class KernelCall:
     """A kernel with the graph values (by name) that are its parameters: input of the memory pass.
 
@@ -294,7 +294,7 @@ class KernelCall:
     origin: Node | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Plan:
     """Parameters, results, steps and the kernels they launch; check numbers start at 1.
 

@@ -20,9 +20,8 @@ With three rows, of which the first is in a loop of two rounds and the last has 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ..kernels.kernel import Check
+from ..record import replace
 from ..types import I64, TensorType
 from .plan import Branch, Copy, Group, Host, Launch, Loop, Plan, Slot, Step
 

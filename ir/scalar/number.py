@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol
+
+from ..record import record
 
 
 class ScalarBuilder(Protocol):
@@ -61,7 +62,7 @@ class ScalarBuilder(Protocol):
         """
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Format:
     """An IEEE format as the algorithms see it. A pair is a constant in two parts, high + low."""
 

@@ -11,12 +11,12 @@ The NumPy twin is the meaning: it gives the kernel interpreter its value.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 
+from ..record import record
 from ..types import BOOL, DTYPES, F64, U64, DType, as_dtype
 from .integer import EXPANSIONS as INTEGERS
 from .integer import from_float
@@ -27,7 +27,7 @@ from .special import FUNCTIONS
 Rule = Literal["same", "compare", "select", "convert", "sample"]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Primitive:
     """One scalar operation; ``rule`` gives its result dtype, ``kinds`` the operand kinds."""
 
@@ -229,7 +229,7 @@ class NumpyScalars:
         return (PRIMITIVES.get(name) or RAW[name]).numpy
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Array:
     """An array under the name that expansions know its dtype by."""
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ..graph import Graph
 from ..host import HostFunction
+from ..record import record
 from ..types import DTYPES, split_dims
 from .scanner import STRING, Scanner
 
@@ -27,7 +27,7 @@ _COMPLEX = re.compile(rf"({_FLOAT.pattern})([+-]{_FLOAT.pattern.removeprefix('-?
 _LITERALS: Mapping[str, Any] = {"true": True, "false": False, **DTYPES}
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class AttrReader:
     """Reads attributes; ``graph`` reads one that is a graph, behind that word."""
 

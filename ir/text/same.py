@@ -7,12 +7,12 @@ description. Two IRs are the same when their descriptions are equal.
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 from ..graph import Graph, freeze
 from ..kernels.kernel import Kernel
 from ..plans.plan import Plan
+from ..record import fields
 
 
 def same_graph(a: Graph, b: Graph) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from ..diagnose import Error
@@ -16,6 +15,7 @@ from ..graph import Graph, Node, control_of
 from ..indices.index import Expr, symbols_of
 from ..ops.control.region import Looping
 from ..ops.op import MEASURED, Kind
+from ..record import field, record
 from ..types import DTYPES, DType, TensorType
 
 Problems = Iterator[tuple[Node | None, str]]
@@ -24,7 +24,7 @@ Problems = Iterator[tuple[Node | None, str]]
 RESERVED = frozenset(("mod", "by", "inf", "nan", "true", "false", *DTYPES))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Scope:
     """A graph, the symbolic dims and variables known around it, the node whose body it is."""
 

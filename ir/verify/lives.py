@@ -17,7 +17,6 @@ as long as one of them is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 from ..plans.plan import (
     Alloc,
@@ -33,6 +32,7 @@ from ..plans.plan import (
     Step,
     Window,
 )
+from ..record import field, record
 
 
 def windows_of(step: Step) -> tuple[Window, ...]:
@@ -55,7 +55,7 @@ def windows_of(step: Step) -> tuple[Window, ...]:
     return ()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Life:
     """A temporary and the first and the last moment at which it is needed."""
 
@@ -64,7 +64,7 @@ class Life:
     last: int
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class _Span:
     """A loop: the moments before its first round and after its last."""
 
@@ -72,7 +72,7 @@ class _Span:
     last: int = -1
 
 
-@dataclass
+@record
 class Timeline:
     """The steps of a plan by the moment at which they run, and the lives of its temporaries."""
 

@@ -9,7 +9,6 @@ Recursion is by nesting of steps only.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations, product
 
 from ..diagnose import Error
@@ -43,6 +42,7 @@ from ..plans.plan import (
     window_type,
 )
 from ..plans.times import times_type
+from ..record import record
 from ..types import BOOL, TensorType
 from .graph import symbols_in
 from .lives import Life, Timeline, windows_of
@@ -299,7 +299,7 @@ def check_writes(plan: Plan) -> Problems:
             yield None, f"result %{slot.name} is never written"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Flow:
     """What is known to be written as steps run; yields what is read before that.
 

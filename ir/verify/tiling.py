@@ -4,18 +4,18 @@ that their memory allows. A tile that is read in place must lie inside of the ar
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ..indices.index import Dim
 from ..kernels.kernel import Carry, Contract, Kernel, Last, Reduce, Stmt, stages_of
 from ..kernels.operands import run_along, stride_across
 from ..kernels.tiling import Tiling, room_of_line
+from ..record import record
 
 MOST_LANES = 64     # of a register: bytes of 512 bits
 MOST_VECTORS = 64   # of a register tile, all of which are written out
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Side:
     """An operand as the tile sees it, which may be the transposed one."""
 

@@ -18,7 +18,6 @@ regions join.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from ...ir.graph import Graph, Node
@@ -26,12 +25,13 @@ from ...ir.indices.index import Dim, plain_symbol, symbol
 from ...ir.indices.space import Index, natural, operand_index, own_dims, result_index
 from ...ir.indices.walk import substitute
 from ...ir.ops.op import Kind
+from ...ir.record import record
 from .reads import SEARCHED, Use, opaque_values
 from .region import Region, axes_of, in_order, rename, runs_of
 from .rules import fits, room
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Stacks:
     """Arrays, by identity, that are stored part by part, and the nodes that copy parts for that."""
 

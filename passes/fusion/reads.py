@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import permutations
 
 from ...ir.graph import Graph, Node, Value
@@ -20,6 +19,7 @@ from ...ir.indices.space import (
 )
 from ...ir.ops.axes.reduce import is_matrix_product
 from ...ir.ops.op import Kind
+from ...ir.record import record
 
 SEARCHED = "@search"  # the axis along which a gather looks for its element
 DEPTH = 128  # views that a reader repeats
@@ -27,7 +27,7 @@ MOST_DIMS = 4   # whose orders are tried
 EDGED = 1024  # elements from which on what has edges is stored for windows
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Use:
     """A value that an operand reaches through views, and the index at which it is read."""
 

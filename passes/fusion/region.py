@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from ...ir.graph import Node, Value
 from ...ir.indices.index import Dim, Expr, Symbol, plain_symbol, symbol
 from ...ir.indices.space import Index, own_dims, result_index, summed_runs
 from ...ir.indices.walk import substitute
 from ...ir.ops.op import Kind
+from ...ir.record import field, record
 
 # What a kernel is built around, the first of them that it has; and what has one alone.
 ANCHORS = (Kind.SORT, Kind.COMPRESS, Kind.SCATTER, Kind.CONTRACT, Kind.SCAN, Kind.REDUCE)
@@ -18,7 +18,7 @@ ALONE = frozenset((Kind.SCATTER, Kind.SORT, Kind.COMPRESS))
 Runs = tuple[tuple[str, ...], ...]
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Region:
     """Nodes that will be one kernel, and where each is computed."""
 

@@ -13,12 +13,12 @@ its own, as every region does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
 
 from ...ir.graph import Builder, Graph, Node, Value, control_of, live_nodes, with_bodies
 from ...ir.indices.space import is_transparent
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
+from ...ir.record import field, record, replace
 from ...ir.rounds import is_one_kernel
 from ..clone import Clone
 
@@ -84,7 +84,7 @@ def _append(
                             strict=True))
 
 
-@dataclass
+@record
 class _Segments:
     """The nodes between those that are apart, the latter, and what crosses from one to others."""
 

@@ -21,14 +21,14 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 from ...ir.indices.index import Dim
+from ...ir.record import field, record
 
 _PAIRS = 200_000  # of blocks alive together: about a tenth of a second
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Block:
     """Bytes that are live from step ``first`` to step ``last``, both included."""
 
@@ -82,7 +82,7 @@ def _together(blocks: Sequence[_Fixed]) -> tuple[int, int]:
     return pairs, most
 
 
-@dataclass
+@record
 class _FreeList:
     """Free ranges below ``top``, found by size and joined with their neighbours."""
 

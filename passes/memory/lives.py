@@ -15,7 +15,6 @@ starts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 from ...ir.diagnose import error
 from ...ir.graph import Graph, Value
@@ -23,10 +22,11 @@ from ...ir.indices.index import Dim, symbol
 from ...ir.ops.op import Kind
 from ...ir.plans.calls import Body, BranchCall, Call, GroupCall, HostCall, LoopCall
 from ...ir.plans.plan import KernelCall
+from ...ir.record import field, record
 from ...ir.types import CPU0, Device
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Alias:
     """A parameter of a body that is the memory of a value outside, or a row of it; the result of
     an ALIAS node."""
@@ -35,7 +35,7 @@ class Alias:
     indices: tuple[Dim, ...] = ()
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Lives:
     """See the module docstring. ``spans`` are the moments of each call: its first and its last."""
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from ...ir.graph import Graph, Value
 from ...ir.indices.dims import Requirement, nonnegative, not_negative
@@ -43,6 +42,7 @@ from ...ir.plans.plan import (
     facts_of,
     sizes_of,
 )
+from ...ir.record import replace
 from .arena import Block, assign_offsets
 from .lives import Lives, lives_of
 from .sites import Sharing, Site

@@ -17,7 +17,6 @@ comes to its memory in one of three ways, the first that is possible:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from ...ir.diagnose import error
 from ...ir.graph import Graph, Value
@@ -26,11 +25,12 @@ from ...ir.kernels.access import may_share
 from ...ir.kernels.kernel import Contract, Kernel, Reduce, Store
 from ...ir.plans.calls import Body, BranchCall, Call, GroupCall, HostCall, LoopCall
 from ...ir.plans.plan import KernelCall
+from ...ir.record import field, record
 from .chains import Chains
 from .lives import Lives
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Target:
     """Memory that belongs to a value outside of a body, or a row of it."""
 
@@ -38,7 +38,7 @@ class Target:
     indices: tuple[Dim, ...] = ()
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Site:
     """Values that have one memory, in the order in which they have it.
 
@@ -62,7 +62,7 @@ class Site:
         return self.home is None and self.next is None and not self.is_next
 
 
-@dataclass
+@record
 class Rounds:
     """What is to be done for a loop: copies before it, copies after each round, exchanges."""
 

@@ -15,12 +15,12 @@ device it goes where it may itself, and what its bodies pin elsewhere goes there
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 
 from ...ir.diagnose import Error, error
 from ...ir.graph import Graph, Node, all_nodes
 from ...ir.loc import Loc
 from ...ir.ops.op import MEASURED, Kind, host_name
+from ...ir.record import field, record
 from ...ir.types import Device
 
 Devices = tuple[Device, ...]
@@ -30,7 +30,7 @@ _ON_CPUS = (Kind.HOST, *MEASURED)  # no kernels: functions of the host, queues, 
 SHARED = ("var", "queue")  # attributes that name what nodes have in common
 
 
-@dataclass
+@record
 class Groups:
     """Union-find over nodes and variables; each root has the devices that its group may be on, and
     the variable or queue that its members are together with."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any
@@ -28,6 +27,7 @@ from ...ir.indices.space import own_dims
 from ...ir.indices.walk import evaluate
 from ...ir.ops.control.region import Branching, Looping
 from ...ir.ops.op import Kind
+from ...ir.record import as_dict, field, record, replace
 from ...ir.types import Device, TensorType
 
 FORMAT = 1
@@ -36,7 +36,7 @@ ROUNDS = 16   # of a loop, where nobody knows
 UNKNOWN = 128  # elements of a dim, where nobody knows
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Speed:
     """How fast devices of a kind are: seconds of one launch, operations in a second by kind (what
     has none is free), bytes of memory in a second; each of these of one worker."""
@@ -46,7 +46,7 @@ class Speed:
     memory: float
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Link:
     """What a transfer costs: seconds until it begins to arrive, bytes in a second."""
 
@@ -73,7 +73,7 @@ LINKS: Mapping[str, Link] = MappingProxyType({
     "memory": Link(8e-6, 5e10), "bus": Link(1.5e-5, 1.2e10), "network": Link(1e-4, 1e9)})
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Costs:
     """A cost model.
 
@@ -195,7 +195,7 @@ class Costs:
             "format": FORMAT,
             "speeds": {kind: {**vars(speed), "operations": dict(speed.operations)}
                        for kind, speed in self.speeds.items()},
-            "links": {name: asdict(link) for name, link in self.links.items()},
+            "links": {name: as_dict(link) for name, link in self.links.items()},
             "call": self.call, "sizes": dict(self.sizes),
             "measured": dict(sorted(self.measured.items()))}, indent=1)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
 from ...ir.diagnose import Error
 from ...ir.graph import Graph, Node, with_bodies
+from ...ir.record import record
 from ...ir.types import CPU0, Device
 from ..clone import Clone
 from .constraints import Groups, allowed_for, checked, groups_of
@@ -19,7 +19,7 @@ from .units import Unit, problem_of, units_of
 GAIN = 0.1  # the part of a step that more devices have to save: costs are estimates
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Placed:
     """A unit of the graph: its nodes by name, where it is, its seconds there, and why there."""
 
@@ -29,7 +29,7 @@ class Placed:
     why: str
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Placement:
     """A graph with a full device on every node, those of bodies too, and a home for each variable.
 

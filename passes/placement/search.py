@@ -9,15 +9,15 @@ one task (or group) at a time for as long as that makes the step shorter.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from ...ir.record import record
 from .cut import refine
 from .simulate import Problem, Schedule, Seconds, Where, finish_first, segments, simulate
 
 SIMULATED = 20_000  # tasks, in all simulations of moves: a fraction of a second
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Choice:
     """A device by number for each task, why, the seconds of the step, and those of the best step
     on one device as far as tasks may be there."""

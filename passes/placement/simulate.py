@@ -19,8 +19,9 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+
+from ...ir.record import record
 
 Where = Sequence[int]
 """For each task the number of its device."""
@@ -28,7 +29,7 @@ Seconds = Callable[[Where], float]
 """How long a step is with a placement."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Task:
     """What is placed as one. ``reads`` are numbers of values; ``near`` has the bytes of its
     operands that are on each device from the start, which decide between equals; tasks of one
@@ -41,7 +42,7 @@ class Task:
     near: tuple[float, ...] = ()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Made:
     """A value that a task makes: its seconds to each other device by both numbers."""
 
@@ -49,7 +50,7 @@ class Made:
     transfer: tuple[tuple[float, ...], ...]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Problem:
     """What is to be placed on how many devices. ``lone`` has the seconds of all of it on each
     device if nothing is on others, which then has their workers; () if it is just the sum."""
@@ -98,7 +99,7 @@ class Problem:
         return tuple(ways)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Schedule:
     """A simulated step: where each task was, when it ended, and how many transfers there were.
     ``ends`` has when it would have ended on each device, as they were when it was its turn."""

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from ...ir.graph import Graph, Node, Value
 from ...ir.indices.space import is_transparent
+from ...ir.record import record, replace
 from ...ir.types import Device
 from ..clone import Clone
 from ..fusion.fuse import fuse
@@ -32,7 +32,7 @@ from .costs import Costs
 from .simulate import Made, Problem, Task
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Unit:
     """Nodes of a graph; what they would become; what of other units it reads, and what it makes."""
 
@@ -62,7 +62,7 @@ def units_of(graph: Graph, groups: Groups, costs: Costs) -> list[Unit]:
     return units
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Part:
     """A fused node, or what of it can be computed before the rest."""
 

@@ -6,16 +6,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...ir.record import record
+
 _EXACT = 1 << 24  # up to here whole numbers are floats, too
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Affine:
     """``first + step * t`` in round t, exactly; then times ``by``, rounded once."""
 

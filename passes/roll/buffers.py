@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from ...ir.graph import Builder, Value
 from ...ir.indices.index import Dim
+from ...ir.record import record
 from ...ir.types import BOOL, TensorType
 from ..simplify.rewrite import Rule, matched
 from ..simplify.written import Update, apart, update_of
@@ -22,7 +22,7 @@ _ADDED = Rule("added", "add(x, pad(y))", "x")
 SHAPED = Rule("shaped", "reshape(x)", "x")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Part:
     """What one update writes in all rounds: value ``patch`` of a round, along ``axis`` from
     ``low`` on, by ``step`` (perhaps negative) from round to round."""
@@ -44,7 +44,7 @@ class Part:
         return range(low, low + self.step * rounds, self.step)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Buffer:
     """Updates of one buffer, in order: which values of a round they are, and what they write, or
     add to what is there."""

@@ -11,7 +11,6 @@ rows, too: they are put into the buffer behind the loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -31,6 +30,7 @@ from ...ir.indices.index import Dim, symbol, symbols_of
 from ...ir.indices.space import is_transparent
 from ...ir.ops.control.region import Looping
 from ...ir.ops.table import OPS
+from ...ir.record import field, record
 from ...ir.types import DType, TensorType
 from ..clone import Clone
 from ..simplify.rewrite import Rule, matched
@@ -45,7 +45,7 @@ _JOINED = Rule("joined", "concatenate(...)", "x")
 Slot = tuple[int, tuple[int, ...]]  # a value of a round, and what is read of it before it is made
 
 
-@dataclass
+@record
 class Needs:
     """What is needed of a loop: rows of values, and values at its end by how many rounds ago."""
 
@@ -53,7 +53,7 @@ class Needs:
     ends: dict[int, set[int]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Target:
     """A graph that values of loops are made again in; ``outside`` is what it reads a value of the
     new graph as."""

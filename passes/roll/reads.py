@@ -10,10 +10,10 @@ So rounds hand on y, and nothing of the buffer.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ...ir.graph import Node, Value
+from ...ir.record import record
 from ..simplify.rewrite import Rule, matched
 from ..simplify.written import apart, within
 
@@ -27,7 +27,7 @@ Regions = tuple[range, ...]
 Bounds = tuple[tuple[int, int], ...]  # the first and the last index of each axis
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Read:
     """What a node reads, and its attributes."""
 
@@ -35,7 +35,7 @@ class Read:
     attrs: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Write:
     """``inside`` in a region, ``outside`` elsewhere; ``first`` where no write of a row of them has
     come, all of which lie in ``hull``."""

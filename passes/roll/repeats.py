@@ -10,10 +10,11 @@ one is tried by comparing the list with itself, moved.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ...ir.record import record
 
 WINDOWS = (1, 8, 64, 512)  # keys; powers of two
 TRIED = 6                  # periods by each length of windows
@@ -22,7 +23,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 Keys = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Run:
     """``keys[start:start + length]``, in which each key is that of ``period`` before."""
 

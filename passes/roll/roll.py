@@ -25,12 +25,11 @@ the rows of what went forward. Bodies are rolled in turn: loops in loops.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from ...ir.graph import Graph, all_nodes, control_of
 from ...ir.ops.control.region import Looping
+from ...ir.record import replace
 from ..clone import map_bodies
 from .build import Roller, names_in
 from .line import Line, Numbers

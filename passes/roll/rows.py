@@ -13,11 +13,11 @@ rounds hand on a row, not the table.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ...ir.graph import Builder, Graph, Node, Value, live_nodes
 from ...ir.ops.table import OPS
+from ...ir.record import record
 from ...ir.types import BOOL, TensorType
 from ..clone import Clone
 from ..simplify.rewrite import Rule, matched
@@ -28,7 +28,7 @@ FAR = 16  # rows behind which one may be found
 _SLICE = Rule("slice", "slice(x)", "x")
 
 
-@dataclass
+@record
 class _Group:
     """Updates of the row ``index`` of ``axis``, one after the other."""
 
@@ -55,7 +55,7 @@ class _Group:
             len(sizes) > 1 or any(n != 1 for n, _ in sizes[0]))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _State:
     """An array after an update: a row of it is known. Rows beside ``hull`` are those of ``root``.
     """

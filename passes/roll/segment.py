@@ -12,23 +12,23 @@ run that do not fit stay what they are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...ir.record import record
 from .line import CONSTANT, Line, Numbers, places
 from .repeats import Run
 
 DELAY = 16  # rounds after which a value may still be read
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Outside:
     number: int
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Inside:
     """Value ``at`` of the round ``back`` before; ``first`` is read in the first such rounds."""
 
@@ -37,7 +37,7 @@ class Inside:
     first: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Family:
     """Value ``at`` of rounds ``first``, ``first + step``, ... of another loop."""
 
@@ -47,7 +47,7 @@ class Family:
     step: int
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Table:
     """A constant of each round."""
 
@@ -57,7 +57,7 @@ class Table:
 Source = Outside | Inside | Family | Table
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Segment:
     """Rounds of nodes: the first node and value of the first round, how many there are of each."""
 

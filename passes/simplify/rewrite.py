@@ -25,7 +25,6 @@ import ast
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -34,6 +33,7 @@ from ...ir.diagnose import error
 from ...ir.graph import Builder, Graph, Node, Value, can_fail, constant_of, freeze, live_nodes
 from ...ir.ops.op import Kind, OpDef
 from ...ir.ops.table import OPS
+from ...ir.record import field, record
 from ...ir.types import DType, TensorType
 from ..clone import Clone
 
@@ -49,7 +49,7 @@ _ZEROS: Mapping[str, bool | int | float] = MappingProxyType(
 _DEPTH = 32  # of replacements inside replacements: a bound for rules that undo each other
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Pattern:
     """An op applied to patterns, variable names and numbers."""
 
@@ -86,7 +86,7 @@ def parse_pattern(text: str) -> Term:
     return term(ast.parse(text, mode="eval").body)
 
 
-@dataclass
+@record
 class Match:
     """What a pattern was matched with: values of its letters, attributes of its ops in preorder."""
 
@@ -110,7 +110,7 @@ Replace = Callable[["Rewriter", Match], Value | None]
 _CONSTANTS = ("k", "m")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Rule:
     """``pattern -> replacement``; a replacement that is a function may decline with None."""
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ...ir.graph import Builder, Graph, Node, Value, can_fail, constant_of, live_nodes
 from ...ir.indices.index import product
 from ...ir.ops.op import Kind, OpDef
 from ...ir.ops.table import OPS
+from ...ir.record import record
 from ..clone import Clone
 from .rewrite import Match, Rewriter, Rule
 from .written import Update, Written, within
@@ -257,7 +257,7 @@ def _goes_on(node: Node, readers: dict[Value, list[Node]], results: set[Value],
         for reader in readers.get(value, ())))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Side:
     """Updates along an axis, by their first index, and what they are put into."""
 

@@ -12,20 +12,20 @@ table of the shape of the buffer has the last update of each element, and grows 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...ir.graph import Value, constant_of
 from ...ir.indices.index import product
+from ...ir.record import field, record
 from .rewrite import Rule, matched
 
 NEAR = 8                 # updates that are walked past before a table is made
 MOST_ELEMENTS = 1 << 22  # of a buffer with a table
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Update:
     """An array with a region of known bounds replaced."""
 
@@ -81,7 +81,7 @@ def apart(one: range, other: range) -> bool:
     return one.step % other.step == 0 and (one[0] - other[0]) % other.step != 0
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class _Chain:
     """Values of a buffer, each an update of the one before; ``last`` has the number of the value
     whose update wrote an element last, -1 for those of ``root``."""

@@ -19,7 +19,6 @@ all others are computed once. The rules follow from the kind of an op:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import zip_longest
 from types import MappingProxyType
 from typing import Any
@@ -41,6 +40,7 @@ from ...ir.ops.axes.reduce import contract_letters
 from ...ir.ops.control.region import ENDLESS, Branching, Calling, Custom, Looping
 from ...ir.ops.op import Effect, Kind
 from ...ir.ops.table import OPS
+from ...ir.record import record, replace
 from ...ir.types import I64, TensorType
 from ..bodies import live_values
 from .dependence import EVERYTHING
@@ -50,7 +50,7 @@ from .rounds import most_rounds
 from .support import CARRYING, leaving_out
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Batched:
     """A value, and whether its first axis is that of the batch."""
 
@@ -97,7 +97,7 @@ def batch(
     return _Batch(builder, size).graph(graph, operands)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Batch:
     """A graph to which nodes for ``size`` examples are added; ``indices`` are the symbols of the
     loops around it. Where not all examples come by, ``active`` says which do: what the others

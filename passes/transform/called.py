@@ -12,12 +12,12 @@ So what is differentiated once more is ``forward`` and ``backward`` as they are 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from ...ir.diagnose import error
 from ...ir.graph import Builder, Node, Value, control_of
 from ...ir.ops.control.region import Calling, Custom
 from ...ir.ops.table import OPS
+from ...ir.record import record
 from ...ir.types import BOOL
 from ..clone import Clone
 from .emit import emit_graph, emit_nodes
@@ -28,7 +28,7 @@ from .through import taken_through
 Cotangent = Value | None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Rule:
     """The gradient of a node that the user wrote; ``results`` are those that the user knows."""
 

@@ -19,7 +19,6 @@ fills one in each round, and counts its rounds; its gradient is a while that cou
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from ...ir.diagnose import error
 from ...ir.graph import Builder, Graph, Node, Value, control_of
@@ -28,6 +27,7 @@ from ...ir.ops.axes.reduce import contract_letters
 from ...ir.ops.control.region import Branching, Looping
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
+from ...ir.record import record
 from ...ir.types import BOOL, I64, TensorType
 from ..bodies import live_values
 from ..clone import Clone
@@ -449,7 +449,7 @@ class _Loop:
         return found
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Sum:
     """A contraction of values of a round that is summed over all rounds, and views of the sum."""
 

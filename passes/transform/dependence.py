@@ -9,11 +9,11 @@ until nothing is added:
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 
 from ...ir.graph import Graph, Node, Value, control_of
 from ...ir.ops.control.region import Branching, Calling, Custom, Looping
+from ...ir.record import record
 
 Passes = Callable[[Node], Sequence[bool]]
 
@@ -28,7 +28,7 @@ def everything(node: Node) -> Sequence[bool]:
     return [True] * len(node.results)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Dependence:
     """``passes`` says which results of a node that holds no graph an operand reaches. ``stays``:
     what a loop carries has one form in all rounds, so what it begins with counts at the end."""

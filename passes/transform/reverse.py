@@ -13,13 +13,13 @@ The result is an ordinary graph, so it can be differentiated again.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 
 from ...ir.diagnose import Error, error
 from ...ir.graph import Builder, Node, Value, control_of
 from ...ir.loc import Loc
 from ...ir.ops.control.region import Calling
+from ...ir.record import record
 from .called import Rules, call_gradient, custom_gradient, custom_rules
 from .control import backward
 from .dependence import active
@@ -104,7 +104,7 @@ def gradient(builder: Builder, output: Value, inputs: Sequence[Value]) -> list[V
             for value, part in zip(inputs, found, strict=True)]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Paths:
     """The values that have a derivative by some inputs, and the rules that the user wrote for nodes
     on the way."""

@@ -9,7 +9,6 @@ moves on by itself.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from ...ir.graph import Node, Value, constant_of, control_of
 from ...ir.ops.control.region import Branching, Looping
 from ...ir.ops.op import Kind
+from ...ir.record import record
 from ..simplify.rewrite import Rule, matched
 
 MOST = 10_000  # rounds that are counted
@@ -28,7 +28,7 @@ Outer = Mapping[Value, Value]
 """The parameters of bodies of branches, and what they stand for."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Part:
     """What must be True, or False, for a loop to go on."""
 
@@ -118,7 +118,7 @@ def _ops(value: Value, number: Value, outer: Outer) -> list[Node] | None:
     return list(found) if visit(value) else None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Computed:
     """A value that some ops compute of one number."""
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache, partial, reduce
 
 from ...ir.graph import Builder, Node, Value, constant_of
@@ -28,6 +27,7 @@ from ...ir.ops.axes.reduce import contract_letters
 from ...ir.ops.axes.scan import turned
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
+from ...ir.record import record
 from ...ir.types import BOOL, TensorType
 from .harmless import identity
 
@@ -48,7 +48,7 @@ class Reach(enum.IntEnum):
     NEAR = 2   # through elementwise functions and changes of shape alone
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Support:
     """The mask of a cotangent, of its shape, appended when it is asked for."""
 

@@ -8,7 +8,6 @@ begin than there are, and nothing is computed with an index that was out of rang
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -29,10 +28,11 @@ from ...ir.plans.plan import (
     Window,
     window_type,
 )
+from ...ir.record import record
 from .device import Stream
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Loaded:
     """A kernel on its device, and what it was loaded from."""
 

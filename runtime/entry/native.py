@@ -19,7 +19,6 @@ import os
 import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from types import MappingProxyType
 from typing import Any
@@ -33,6 +32,7 @@ from ...ir.indices.walk import evaluate
 from ...ir.plans.control import ABORTED
 from ...ir.plans.entry import SCALARS, Entry, Input
 from ...ir.plans.plan import MISFIT, NO_MEMORY
+from ...ir.record import record
 from ...ir.types import DTYPES
 from ..host import HostSteps
 from ..lifetime import Lifetime
@@ -197,7 +197,7 @@ def _fill(table: int, names: Iterable[str], values: Mapping[str, int]) -> None:
         ctypes.c_uint64.from_address(table + 8 * index).value = value
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class PoolState:
     """``blocks`` of ``bytes`` in all are kept; of the large requests, ``hits`` got one."""
 

@@ -9,7 +9,6 @@ is undone, as far as it can be.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ...ir.diagnose import Error, error
@@ -17,6 +16,7 @@ from ...ir.graph import Node, queues_of
 from ...ir.indices.index import Dim, symbols_of
 from ...ir.indices.walk import evaluate
 from ...ir.loc import Loc
+from ...ir.record import record
 from ..state import Array
 from ..watch import out_of_time
 from .frames import Begin
@@ -31,7 +31,7 @@ def asker(node: Node, resources: Mapping[str, Any]) -> Begin:
     return lambda task, args: _Asked(node, task).begin(task.place(resource), args)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Keeping:
     """Room in a queue that a step asks for before it reads the variables that it updates.
 

@@ -20,7 +20,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 from weakref import WeakSet
 
@@ -28,13 +27,14 @@ import numpy as np
 
 from ...ir.forks import freed
 from ...ir.plans.plan import Plan
+from ...ir.record import field, record
 
 Array = np.ndarray[Any, Any]
 Sizes = tuple[tuple[str, int], ...]
 ROOM = 1 << 20
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Span:
     """Something that took time, in ns of ``time.monotonic_ns``, in a thread by its ident.
 
@@ -51,7 +51,7 @@ class Span:
     args: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Runs:
     """All that one program did with arguments of these sizes: for each row its runs and ns."""
 
@@ -61,7 +61,7 @@ class Runs:
     calls: int = 0
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Rows:
     """Rows of one call of a program, each a number, start and end."""
 

@@ -18,7 +18,8 @@ import pytest
 
 import weft
 from weft.frontend.engine.link import make_program
-from weft.frontend.engine.pipeline import Options, Stages
+from weft.frontend.engine.pipeline import Stages
+from weft.frontend.face.options import Options
 from weft.ir.diagnose import Error, ShapeError, TextError
 from weft.ir.interp.graph import run_graph, run_plan
 from weft.ir.plans.plan import host_steps

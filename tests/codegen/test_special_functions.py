@@ -23,7 +23,8 @@ from special_reference import CASES, OURS, errors, exact, points
 
 import weft
 from weft.frontend.engine.link import make_program
-from weft.frontend.engine.pipeline import Options, Stages
+from weft.frontend.engine.pipeline import Stages
+from weft.frontend.face.options import Options
 from weft.frontend.numpy_api.elements import special as bodies
 from weft.frontend.tracing.trace import trace_function
 

@@ -19,7 +19,8 @@ from scipy import special
 
 import weft
 from weft.frontend.engine.link import make_program
-from weft.frontend.engine.pipeline import Options, Stages
+from weft.frontend.engine.pipeline import Stages
+from weft.frontend.face.options import Options
 from weft.frontend.numpy_api.elements import elementwise as ufuncs
 from weft.frontend.numpy_api.elements import special as bodies
 from weft.frontend.tracing.trace import trace_function

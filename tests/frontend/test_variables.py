@@ -143,8 +143,8 @@ def test_an_artifact_has_weights_of_one_moment() -> None:
     traced = weft.compile(lambda: pair.a + pair.b).trace()
 
     def look() -> None:
-        from weft.frontend.engine.pipeline import Options
         from weft.frontend.engine.specialisation import stages_of
+        from weft.frontend.face.options import Options
         from weft.frontend.interchange.export import ExportJob
 
         a, b = ExportJob.of(traced, stages_of(traced, Options())[0], ()).weights.values()

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weft
-from weft.frontend.engine.pipeline import Options, Stages
+from weft.frontend.engine.pipeline import Stages
+from weft.frontend.face.options import Options
 from weft.frontend.tracing.trace import trace_function
 from weft.ir.indices.dims import differ, nonnegative, requirements
 from weft.ir.indices.index import Expr, bounds, maximum, minimum, positive, symbol

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from ops.cases import dtypes_of
 
 from weft.frontend.engine.link import make_program
-from weft.frontend.engine.pipeline import Options, Stages
+from weft.frontend.engine.pipeline import Stages
+from weft.frontend.face.options import Options
 from weft.ir.graph import Builder, Graph, constant_of
 from weft.ir.kernels.fold import exact_fma
 from weft.ir.ops.op import Kind, OpDef

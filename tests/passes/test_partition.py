@@ -14,7 +14,8 @@ from programs import example_arrays, graphs
 
 import weft
 from weft.frontend.engine.flow import FlowStages, step_stages
-from weft.frontend.engine.pipeline import Options, Stages
+from weft.frontend.engine.pipeline import Stages
+from weft.frontend.face.options import Options
 from weft.ir.graph import Graph
 from weft.ir.plans.partition import Partition, Segment, all_segments
 from weft.ir.text.partition import parse_partition, print_partition

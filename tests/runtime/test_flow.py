@@ -17,7 +17,8 @@ import pytest
 
 import weft
 from weft.frontend.engine.flow import FlowStages, make_flow, step_stages
-from weft.frontend.engine.pipeline import Options, Stages
+from weft.frontend.engine.pipeline import Stages
+from weft.frontend.face.options import Options
 from weft.ir.diagnose import DeadlineError, OutOfRangeError
 from weft.ir.graph import Builder, Graph
 from weft.ir.indices.index import symbol

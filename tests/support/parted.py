@@ -16,8 +16,9 @@ from random_control import function_of
 import weft
 from weft.frontend.engine.flow import FlowStages, make_flow, step_stages
 from weft.frontend.engine.link import make_program
-from weft.frontend.engine.pipeline import Options, Stages
+from weft.frontend.engine.pipeline import Stages
 from weft.frontend.engine.specialisation import stages_of
+from weft.frontend.face.options import Options
 from weft.ir.graph import Graph, with_bodies
 from weft.ir.types import CPU0, Device
 from weft.passes.clone import Clone

@@ -15,8 +15,8 @@ waiting, so that a fork in the middle of anything leaves the child with a workin
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from ....ir.record import record
 from ..text import COLD, FunctionText
 
 POOLED_BYTES = 1 << 20  # smaller results are left to NumPy: malloc reuses their pages
@@ -28,7 +28,7 @@ _STATE = ("lock", "count", "bytes", "hits", "misses")  # i64 each, then the kept
 _LIST = 8 * len(_STATE)  # byte offset of the kept blocks, oldest first
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Emitted:
     """Functions and globals to put into one module, and the symbols to export."""
 

@@ -17,9 +17,8 @@ A body gets scratch memory of the thread that runs it: a worker's own, or the ca
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ....ir.plans.control import PERIOD
+from ....ir.record import record
 from ..text import FunctionText, module_text
 from .poll import emit_poll
 from .workers import (
@@ -45,7 +44,7 @@ _CALLER_SLEEPS = 1 << 31  # in ``pending``; one word, so that going to sleep can
 _WAIT, _WAKE = 128, 129  # FUTEX_WAIT_PRIVATE, FUTEX_WAKE_PRIVATE
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Machine:
     """What differs between architectures."""
 

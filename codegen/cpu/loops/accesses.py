@@ -8,7 +8,6 @@ load, any other is a gather; stores likewise, but for those that go back.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 
 from ....ir.indices.affine import coefficient
@@ -17,6 +16,7 @@ from ....ir.indices.runs import PAIR
 from ....ir.indices.walk import fold
 from ....ir.kernels.kernel import Kernel, Load, Stmt, Store
 from ....ir.kernels.operands import MOST_STEP, offset_of
+from ....ir.record import replace
 from ....ir.types import DType
 from ..dims import emit_dim, floor_divide
 from ..target import Target

@@ -14,10 +14,10 @@ The sums say which (``ir.schedule.Way``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from ....ir.kernels.kernel import Carry, Contract, Last, Reduce, Stmt
 from ....ir.kernels.schedule import IN_TURN, UNROLLED, Way
+from ....ir.record import record
 from ...kernel.nest import Ends, Loop
 from ..dims import emit_dim
 from .scalars import LlvmValue
@@ -49,7 +49,7 @@ def way_of(ordered: Sequence[Reduce]) -> Way:
     return ordered[0].way if len(ways) == 1 else IN_TURN
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Lanes:
     """Lanes whose sums meet: the first row of each in a chunk, and the end of the chunk."""
 

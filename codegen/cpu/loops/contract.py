@@ -7,10 +7,10 @@ likewise, and everything that depends on the sums where a finished tile is writt
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
 
 from ....ir.indices.runs import run_and_at
 from ....ir.kernels.kernel import Axis, Contract, Kernel, Stmt
+from ....ir.record import replace
 from ...kernel.nest import behind_effects
 from ..access import access_along
 from ..dims import emit_dim

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import replace
 
 from ....ir.indices.index import Dim
 from ....ir.kernels.kernel import (
@@ -38,6 +37,7 @@ from ....ir.kernels.schedule import REST, Vectors
 from ....ir.kernels.tiling import round_up
 from ....ir.kernels.workspace import local_bytes
 from ....ir.plans.plan import tasks_of
+from ....ir.record import replace
 from ....ir.types import DType
 from ...kernel.nest import Ends, Loop, inside, nest
 from ...kernel.pieces import all_ranges, piece

@@ -9,10 +9,10 @@ IEEE 754 has them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
+from ....ir.record import record, replace
 from ....ir.scalar.expand import EXPANSIONS
 from ....ir.scalar.half import from_half, odd_float, to_half
 from ....ir.scalar.integer import from_float
@@ -22,7 +22,7 @@ from ..text import COLD, FunctionText
 from ..types import LLVM_TYPES, constant, suffix, vector_type
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LlvmValue:
     """An SSA value of ``width`` elements (1: a scalar); ``dtype`` is a dtype's name."""
 

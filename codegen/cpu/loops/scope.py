@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-
+from ....ir.record import field, record, replace
 from .scalars import LlvmValue
 
 
-@dataclass
+@record
 class Scope:
     """What is known at a place in the code: axes and dims as i64, values, the vector axis."""
 

@@ -11,13 +11,13 @@ copied element by element.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ....ir.kernels.access import lines_across, turning_axis
 from ....ir.kernels.kernel import Axis, Kernel, Load
 from ....ir.kernels.schedule import MOST_LINES
 from ....ir.kernels.schedule import Vectors as Schedule
 from ....ir.kernels.workspace import turned_room
+from ....ir.record import record
 from ..dims import emit_dim
 from ..products.sizes import integer
 from ..products.vectors import Vectors
@@ -27,7 +27,7 @@ from .scope import Scope
 from .workspace import Workspace
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Turned:
     """A block in memory: element (along, across) of the task is at ``origin`` of it, and lines
     along the vectors are ``line`` elements apart."""

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from ....ir.kernels.tiling import Tiling
+from ....ir.record import record
 from ..text import FunctionText
 from ..types import LLVM_TYPES
 from .packing import Operand, Packing
@@ -67,7 +67,7 @@ def emit_block(
     _Block(f, plan, M, N, K, lhs, rhs, epilogue, scratch, *even).emit(start, stop)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Side:
     """One operand of a register tile: where it begins, elements from one index to the next."""
 

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, replace
 from typing import Literal
 
 from ....ir.kernels.tiling import Tiling, room_of_line, round_up
+from ....ir.record import record, replace
 from ....ir.types import DType
 
 _NOMINAL = 240  # stands in for an extent that is known at run time only
@@ -39,7 +39,7 @@ _TURNED_ROWS = 8
 _LONGEST_LINE = 1 << 16  # elements; rows that lie further apart are not copied as they lie
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class GemmTarget:
     """What the choice of tiles needs to know of a CPU; cache sizes in bytes, of one core."""
 
@@ -54,7 +54,7 @@ AVX2 = GemmTarget(256, 16)
 NEON = GemmTarget(128, 32, 64 << 10)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Access:
     """How one operand lies in memory, seen along its free axis (m of lhs, n of rhs) and k."""
 

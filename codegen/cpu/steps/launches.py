@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from ....ir.plans.control import ABORTED, noted
+from ....ir.record import record
 from ..host.layout import element
 from ..host.poll import begin_control, field
 from ..text import FunctionText
@@ -148,7 +148,7 @@ def _looped(f: FunctionText, table: StepTable, run: _Run) -> None:
     f.place(done)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Run:
     """Writes the code of one step; what it is told are constants or values that were loaded."""
 

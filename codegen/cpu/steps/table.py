@@ -17,7 +17,6 @@ that a plan needs is found here, before any code of the program itself is writte
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cached_property
 
@@ -47,6 +46,7 @@ from ....ir.plans.plan import (
 )
 from ....ir.plans.stack import SCRATCH_BYTES
 from ....ir.plans.times import clocked_steps, runs_as_one
+from ....ir.record import field, record, replace
 from ..dims import emit_dim
 from ..host.layout import element
 from ..sorts.long_row import is_long_row
@@ -72,7 +72,7 @@ class Kind(IntEnum):
     HOST = 4       # call the host's function number ``tasks``
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Row:
     """Words ``first`` and so on, ``count`` of them. ``tasks`` and ``shared`` are numbers, or
     negative: ``~n`` is register n. Workers take part where ``shared`` is above 0. ``check`` is the
@@ -104,7 +104,7 @@ STATUS = 0   # the register that holds the address at which a failed check leave
 THREADS = 1  # the one that holds how many threads the program may use
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class _Around:
     """A loop around the steps that are being written, the windows that move with it, and the
     buffers of its rounds that loops inside of it exchange: each round has them anew."""

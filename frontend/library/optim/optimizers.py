@@ -13,7 +13,7 @@ from ....ir.diagnose import error
 from ....ir.forks import freed
 from ...engine.eager import run_eagerly
 from ...face import tree
-from ...face.signature import checked_flag
+from ...face.options import checked_flag
 from ...face.source import user_loc
 from ...session.graph import Graph
 from ...tracing.arrays.variable import Variable

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ...engine.decorator import compile as compile_function
-from ...engine.function import Function
+from ...face.compile import compile as compile_function
+from ...face.function import Function
 from ...face.source import user_loc
 from ...tracing.arrays.variable import Variable
 from ...tracing.context.active import active, context_for

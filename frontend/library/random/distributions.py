@@ -18,8 +18,8 @@ import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.indices.index import Dim
-from ...engine.decorator import compile as compile_function
-from ...engine.function import Function
+from ...face.compile import compile as compile_function
+from ...face.function import Function
 from ...face.source import user_loc
 from ...tracing.context.active import current
 from ...tracing.operand import common_shape, is_number, spread, strong, to_tracer, type_of

@@ -25,7 +25,7 @@ from ...tracing.values.tracer import Tracer
 from ..arrange.join import concatenate
 from ..arrange.shape import atleast, flip, ravel, sliding_window_view
 from ..elements.elementwise import fresh
-from ..registry import MEANINGS, numpy
+from ..registry import meant, numpy
 from ..select.index import Span, as_number, getitem, take_spans
 
 _F64 = np.dtype(np.float64)
@@ -124,7 +124,7 @@ def _inner(full: Tracer, first: Dim, second: Dim, mode: str, name: str) -> Any:
 def polyval(p: Any, x: Any) -> Any:
     at: Any = strong(x)
     if isinstance(p, Tracer) and not isinstance(p.type.shape[0], int):
-        return MEANINGS["np.polyval"](p, at)
+        return meant("np.polyval")(p, at)
     result: Any = np.zeros_like(at)
     traced = context_for(p if isinstance(p, list | tuple) else (p,)) is not None
     for coefficient in (strong(p) if traced else np.asarray(p)):
@@ -220,7 +220,7 @@ def poly(seq_of_zeros: Any) -> Any:
     zeros, size = cast(zeros, kind), zeros.type.shape[0]
     result: Any = to_tracer(1.0, kind)[None]
     if not isinstance(size, int) or size > _FEW:
-        result = MEANINGS["np.poly"](zeros)
+        result = meant("np.poly")(zeros)
     else:
         for zero in zeros:
             result = convolve(result, concatenate([to_tracer(1.0, kind)[None], -zero[None]]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.dims import differ, larger, smaller
 from ....ir.indices.index import Dim
+from ....ir.record import record
 from ...tracing.arrays.selection import Selection
 from ...tracing.context.active import current
 from ...tracing.context.distance import is_computed
@@ -416,7 +416,7 @@ def _with_dims(x: Any, ndim: int, place: int) -> Any:
     return reshape(x, (1,) * first + x.type.shape + (1,) * (more - first))
 
 
-@dataclass
+@record
 class _Places:
     """The elements of an array one by one, with the place of the next."""
 

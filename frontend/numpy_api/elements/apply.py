@@ -20,7 +20,7 @@ from ...tracing.operand import (
     strong,
     to_tracer,
 )
-from ..registry import MEANINGS, numpy
+from ..registry import meant, numpy
 from .elementwise import fresh
 
 _MOST = 256  # slices that a function is traced for, one by one
@@ -46,7 +46,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: Any, arr: Any, *args: Any
         return fresh(to_tracer(func1d(row, *args, **kwargs)))  # which may be one array each time
 
     made: Any = np.stack([call(row) for row in rows]) if isinstance(count, int) and (
-        count <= _MOST) else MEANINGS["apply_along_axis"](call, func1d, rows)
+        count <= _MOST) else meant("apply_along_axis")(call, func1d, rows)
     inner = made.ndim - 1
     made = reshape(made, (*others, *made.type.shape[1:]))
     front = len(others)

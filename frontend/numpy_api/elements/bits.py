@@ -7,12 +7,12 @@ A float of b bits is a sign, an exponent that is counted from a bias, and a mant
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ....ir.diagnose import error
+from ....ir.record import record
 from ....ir.types import as_dtype, float_info, number_kind
 from ...tracing.arrays import views
 from ...tracing.context.active import current
@@ -21,7 +21,7 @@ from ...tracing.subclasses import computes_itself, of_class
 from ...tracing.values.tracer import Tracer
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Layout:
     """How the floats of a dtype lie in integers of the same size."""
 

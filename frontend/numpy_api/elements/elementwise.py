@@ -46,7 +46,7 @@ from ...tracing.operand import (
 )
 from ...tracing.values.tracer import Tracer
 from ..algebra.contract import GUFUNCS, along
-from ..registry import MEANINGS
+from ..registry import meant
 from . import bits, python_errors, special
 from .halves import PAIRWISE, halved
 from .powers import SHORT, power
@@ -236,13 +236,13 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[st
     if method == "reduceat" and (
             ufunc in (np.add, np.maximum, np.minimum) or not isinstance(inputs[1], Tracer)):
         axis = options.pop("axis", inputs[2] if len(inputs) > 2 else 0)
-        return MEANINGS["ufunc.reduceat"](ufunc, inputs[0], inputs[1], axis, dtype)
+        return meant("ufunc.reduceat")(ufunc, inputs[0], inputs[1], axis, dtype)
     if method == "at" and ufunc in (np.add, np.subtract) and isinstance(
             inputs[0], (Tracer, Buffer)) and _adds_at_once(*inputs):
         _add_at(ufunc, *inputs)
         return None
     if method == "at":
-        return MEANINGS["ufunc.at"](ufunc, *inputs)
+        return meant("ufunc.at")(ufunc, *inputs)
     what = f"option {', '.join(options)}= of {name}" if method == "__call__" else f"{name}.{method}"
     raise error("W113", f"{what} is not supported",
                 hint="choose with np.where, or give out=: without it, what is left out has no value"

@@ -12,13 +12,11 @@ API standard has and NumPy has otherwise, so that this is a namespace of the sta
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
 
 from ...tracing.arrays.recorded import OF_WEFT
-from ...tracing.values.methods import give_namespace
 from . import fft as fft
 from . import linalg as linalg
 from . import standard
@@ -30,7 +28,6 @@ __all__ = [name for name in np.__all__ if not name.startswith("_")]
 
 globals().update(OF_WEFT)
 globals().update({function.__name__: function for function in standard.FUNCTIONS})
-give_namespace(sys.modules[__name__])
 
 
 def __getattr__(name: str) -> Any:

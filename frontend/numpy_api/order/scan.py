@@ -21,7 +21,7 @@ from ..arrange.join import concatenate
 from ..arrange.shape import ravel
 from ..elements.elementwise import REDUCTIONS, resolve
 from ..elements.halves import PAIRWISE
-from ..registry import MEANINGS, numpy
+from ..registry import meant, numpy
 
 _BOOL = np.dtype(bool)
 _ROWS: Mapping[np.ufunc, str] = MappingProxyType({
@@ -42,7 +42,7 @@ def accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None) ->
     if ufunc in _OVER_ROWS:
         return _OVER_ROWS[ufunc](x, axis)
     if row is None:
-        return MEANINGS["ufunc.accumulate"](ufunc, x, axis_of(axis, x.ndim), dtype)
+        return meant("ufunc.accumulate")(ufunc, x, axis_of(axis, x.ndim), dtype)
     if ufunc in _LOGICAL:
         x, dtype = cast(x, _BOOL), None
     elif dtype is None and ufunc in (np.add, np.multiply):

@@ -10,7 +10,6 @@ way from the one below to the one above. Of rows with NaNs left out, n is anothe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -19,6 +18,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.dims import nonnegative
 from ....ir.indices.index import Dim, product
+from ....ir.record import record, replace
 from ....ir.types import as_dtype, number_kind
 from ...tracing.context.active import current
 from ...tracing.operand import (
@@ -57,7 +57,7 @@ def _between(alpha: float, beta: float) -> Callable[[Any, Any], Any]:
     return lambda n, q: n * q + (alpha + q * (1 - alpha - beta)) - 1
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Method:
     """``place(n, q)``; ``share(place, low)`` is None where the place is that of an element.
 
@@ -91,7 +91,7 @@ _METHODS: Mapping[str, _Method] = MappingProxyType({
 })
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Rows:
     """An array with the axes that are reduced as its last one; it may be ``ordered``.
 

@@ -13,7 +13,6 @@ A traced integer is an index array without dims; slices that start at one are ``
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from ....ir.convert import conversion
 from ....ir.diagnose import Error, ShapeError, error
 from ....ir.indices.dims import involved, larger, nonnegative, smaller
 from ....ir.indices.index import Dim, Expr, positive
+from ....ir.record import record
 from ....ir.types import I64, TensorType
 from ...tracing.arrays.variable import Variable
 from ...tracing.context.active import current
@@ -42,7 +42,7 @@ from .windows import window_of
 _INT = np.dtype(np.int64)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Span:
     """The elements of one axis that an int (``keep`` is False) or a slice takes."""
 
@@ -52,7 +52,7 @@ class Span:
     keep: bool = True
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Index:
     """A parsed index: for each axis a span or an index array, and how the result is laid out.
 

@@ -9,7 +9,6 @@ which one does fails.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from ....ir.diagnose import Error, error
 from ....ir.indices.dims import nonnegative
 from ....ir.indices.index import Dim
+from ....ir.record import record
 from ....ir.types import I64
 from ...tracing.context.active import current
 from ...tracing.context.distance import distance, is_computed
@@ -26,7 +26,7 @@ from ...tracing.values.tracer import SymbolicDim, Tracer
 _INT = np.dtype(np.int64)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Window:
     """One axis of an array of which a slice from a computed place on is taken, and the ``rest`` of
     the index, for what is taken."""

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ....ir.diagnose import Error, error
 from ....ir.indices.index import Dim, positive
+from ....ir.record import record
 from ...face import tree
 from ...face.source import user_loc
 from ...tracing.arrays.buffer import TracedBuffer
@@ -30,7 +30,7 @@ from ...tracing.values.numbers import numbers_behind
 from ...tracing.values.tracer import SymbolicDim, Tracer
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Range:
     """``range`` of traced bounds. ``within``: of which one it is a slice, if it is one."""
 

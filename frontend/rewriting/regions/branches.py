@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from ....ir.diagnose import Error, error
 from ....ir.graph import Builder
 from ....ir.ops.table import OPS
+from ....ir.record import replace
 from ...face import tree
 from ...face.source import user_loc
 from ...tracing.arrays import views

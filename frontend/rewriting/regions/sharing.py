@@ -11,13 +11,14 @@ after it, and whose memory a name has that another one, or an array around the l
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from ....ir.record import field, record
 
 Key = tuple[int, int]  # the number of a name, and of a leaf in its nest
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Sharing:
     """Pairs of leaves that may have one memory, and by id the arrays around the loop whose memory
     each leaf may have."""

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
+from ....ir.record import field, record
 from .names import here
 
 _LOOPS = (ast.For, ast.While)
@@ -57,7 +57,7 @@ def _gives(node: ast.AST) -> bool:
         isinstance(node.value, ast.Constant) and node.value.value is None))
 
 
-@dataclass
+@record
 class _Loop:
     """The flags of a loop: their names, and which of them are asked for."""
 
@@ -66,7 +66,7 @@ class _Loop:
     breaks: bool = False
 
 
-@dataclass
+@record
 class Exits:
     """Takes the exits out of one function; ``fresh`` makes names."""
 

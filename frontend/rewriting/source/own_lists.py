@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from ....ir.record import record
 from .names import RUNTIME, changed_by_ours, here
 
 GROWING = frozenset({"append", "pop", "extend", "clear"})
@@ -29,7 +29,7 @@ Place = tuple[int, int]  # a line and a column
 _START, _END = (0, 0), (1 << 60, 0)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class OwnLists:
     """From where to where a name has such lists. A statement of the function's own body that binds
     a name, ``peaks = np.array(peaks)``, ends what it was before."""

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ....ir.diagnose import Error, error
 from ....ir.indices.index import Dim
+from ....ir.record import record, replace
 from ....ir.types import I64, TensorType, as_dtype
 from ...face import tree
 from ...face.source import user_loc
@@ -35,7 +35,7 @@ NONE = -1 << 60  # the least number of items where there may be none, whatever t
 FULL = "a list has become longer than there is room for"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Item:
     """What all items of a list are like: their nest, and of each leaf its type and whether it is a
     number of Python's. ``open``: nobody knows how many there may be, so that a step fails in which

@@ -12,11 +12,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ....ir.record import record
 from ....ir.types import I64
 from ...face import tree
 from ..context.active import current
@@ -30,7 +30,7 @@ from .growing import Item
 NOTHING = "None stands where a value is needed"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Maybe:
     """A value of the form ``item``, or None."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ....ir.diagnose import Error, error
+from ....ir.record import record
 from ...face.source import user_loc
 from ..values.tracer import Tracer
 
@@ -19,7 +19,7 @@ def _address(x: Array) -> int:
     return address
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Place:
     """Where a view lies in the whole array: an index, an order of axes, and a shape."""
 

@@ -7,7 +7,6 @@ tracing, after it was used, is looked at in the end.
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.graph import Value
 from ....ir.loc import Loc
+from ....ir.record import record
 
 Array = np.ndarray[Any, Any]
 T = TypeVar("T")
@@ -27,7 +27,7 @@ class Capture(NamedTuple):
     array: Array
 
 
-@dataclass
+@record
 class _Held(Generic[T]):
     """A captured array, with what tells whether it was changed while tracing."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from ....ir.graph import effects_of
 from ....ir.ops.op import Effect
+from ....ir.record import replace
 from ...face import tree
 from ...face.source import user_loc
 from ..values.methods import ArrayMethods

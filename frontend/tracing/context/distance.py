@@ -13,12 +13,12 @@ node is looked at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ....ir.graph import Node, Value, freeze
 from ....ir.indices.index import Dim, symbol, symbols_of
+from ....ir.record import field, record
 from ..operand import as_dim
 from ..values.tracer import SymbolicDim, Tracer
 from .recorder import TraceContext
@@ -83,7 +83,7 @@ class Bounds(NamedTuple):
                       self.longest if self.longest != 0 else other.longest)
 
 
-@dataclass
+@record
 class Sum:
     """A constant, and numbers of values with their factors."""
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import CodeType
 from weakref import WeakKeyDictionary
 
 from ....ir.diagnose import Error
+from ....ir.record import field, record, replace
 
 _TRACES = 8  # that may find one more loop each
 
@@ -30,7 +30,7 @@ class GivenUpError(BaseException):
         self.need = need
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Need:
     """What a trace lacks. ``problem`` is the error for who cannot have it; None only of one that
     is given up for its loops."""
@@ -53,7 +53,7 @@ class Start(Enum):
     NEVER = "never"
 
 
-@dataclass
+@record
 class Loops:
     """Which loops of known length are loops of the program: those that are ``found`` begin with
     their first round, those that are ``peeled`` with a later one. ``straight``: those that do not
@@ -114,7 +114,7 @@ class Loops:
         return True
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Request:
     """What a trace may do. ``capacity``: for how many items there is room in lists of which nobody
     knows how long they become, none if it is 0. ``optional``: names may be None on some ways.

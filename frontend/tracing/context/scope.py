@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 from weakref import ref
 
@@ -22,6 +21,7 @@ from ....ir.diagnose import Error, error
 from ....ir.graph import Builder, Graph, Node, Value
 from ....ir.indices.index import Dim
 from ....ir.loc import Loc
+from ....ir.record import record, replace
 from ....ir.types import Device, DType
 from ...face.source import user_loc
 from .request import Asked, Request
@@ -106,7 +106,7 @@ class Recording(Protocol):
     def by_numpy(self, hint: str) -> str: ...
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Scope:
     """What ``name_scope``, ``device`` and ``control_dependencies`` give to new nodes."""
 

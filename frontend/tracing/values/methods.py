@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from ....ir.diagnose import error
+from ...face.loading import load
 from ...face.source import user_loc
 from .shown import Member
 
@@ -64,7 +64,6 @@ class ArrayMethods:
 
     __slots__ = ()
     __array_priority__ = 1000
-    _namespace: ClassVar[ModuleType]
 
     def _operate(self, ufunc: np.ufunc, *operands: Any) -> Any:
         return ufunc(*operands)
@@ -107,7 +106,7 @@ class ArrayMethods:
         """``weft.numpy``, for libraries that compute on arrays of any kind. Raises ValueError for
         a version of the standard that there is not."""
         np.empty(0).__array_namespace__(api_version=api_version)
-        return self._namespace
+        return load("frontend.numpy_api.namespace")
 
     @property
     def device(self) -> str:
@@ -169,8 +168,3 @@ def add_method(function: Callable[..., Any]) -> None:
     assert hasattr(np.ndarray, function.__name__), f"ndarray has no method {function.__name__}"
     name = function.__name__
     setattr(ArrayMethods, name, Member(name, _function(function)))
-
-
-def give_namespace(module: ModuleType) -> None:
-    """Let this be the namespace of functions that arrays tell of."""
-    ArrayMethods._namespace = module

@@ -18,12 +18,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
 import numpy as np
 
+from ....ir.record import record
 from ..context.scope import RECORDING
 
 # Code points that stand for no character, and are there for programs to use among themselves.
@@ -35,7 +35,7 @@ _DEBUGGERS = ("pdb", "bdb", "ipdb", "IPython.core.debugger", "IPython.terminal.d
               "_pydevd_bundle", "debugpy")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Hole:
     """A value that a text has a place for, and how it is written there."""
 

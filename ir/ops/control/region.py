@@ -15,7 +15,6 @@ Dims of the graph around may occur in bodies; so may the symbol ``index``, the n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,13 +22,14 @@ import numpy as np
 from ...diagnose import error
 from ...indices.index import Dim, Expr
 from ...indices.space import space_problem
+from ...record import record
 from ...types import BOOL, TensorType
 from ..op import Kind, OpDef
 
 ENDLESS = -1  # the limit of a while without one
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Branching:
     """The bodies of a node of which one is run."""
 
@@ -37,7 +37,7 @@ class Branching:
     other: Any
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Looping:
     """The body of a node that is run for each round, and the test that comes before each.
 
@@ -53,7 +53,7 @@ class Looping:
     index: str
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Custom:
     """A gradient that the user wrote. Both graphs have the operands after the arguments as well.
 
@@ -72,7 +72,7 @@ class Custom:
         return saved, len(self.backward.params) - saved - results
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Calling:
     """The body of a node that stands for the nodes of it. ``again`` says that the backward pass
     computes them anew and saves none of their values."""

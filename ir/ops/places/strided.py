@@ -14,16 +14,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from ...record import record
 from ..axes.reduce import contract_letters
 from ..op import Kind
 
 Parts = Callable[..., Any]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Windows:
     """Axes that windows were taken of: the letter of an axis, that of their elements, its size,
     the stride and the dilation."""
@@ -35,7 +35,7 @@ class _Windows:
     rate: int
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Adjoint:
     """What a sum over the elements of windows is the cotangent of: a contraction, of which some
     axes are spread, skewed and summed; and the letters that are left."""

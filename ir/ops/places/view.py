@@ -16,7 +16,6 @@ changes: "part" of it in the same order, the axes "permuted", "repeated" (and so
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ import numpy as np
 from ...diagnose import error
 from ...indices.dims import differ
 from ...indices.index import Dim, Expr, bounds, divide, positive, product, row_major
+from ...record import record
 from ...types import BOOL, NUMBERS, TensorType
 from ..op import Kind, OpDef, Sample
 from .adjoint import skewed, sliced, summed
@@ -31,7 +31,7 @@ from .adjoint import skewed, sliced, summed
 Condition = tuple[Dim, Dim, Dim]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Piece:
     """Where an element of a view comes from: operand number, index there, and when."""
 

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from weft.frontend.engine.link import make_program
-from weft.frontend.engine.pipeline import Options, Stages
+from weft.frontend.engine.pipeline import Stages
+from weft.frontend.face.options import Options
 from weft.ir.interp.graph import run_graph, run_plan
 from weft.ir.ops.op import Kind, OpDef
 from weft.ir.ops.table import ALL_ROWS, OPS

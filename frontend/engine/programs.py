@@ -1,4 +1,4 @@
-"""``@weft.compile``: a Python function becomes one native program for each kind of arguments.
+"""The programs of a function: one for each kind of arguments.
 
 A call with arguments of known kinds goes straight to native code: the last few specialisations are
 tried in turn, as each refuses what is not for it. Any other call flattens its nests, looks up (or
@@ -16,14 +16,17 @@ import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from enum import Enum
-from typing import Any, Generic, Literal, NamedTuple, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 
 from ...ir.diagnose import FailedAssertionError, OutOfRangeError, ShapeError, error
 from ...ir.forks import freed
 from ..face import tree
-from ..face.boundary import boundary, leave
+from ..face.boundary import leave
+from ..face.collector import paused_collector
+from ..face.function import Function, OnRecompile, RecompileWarning
+from ..face.options import Hook, Options
 from ..face.signature import Signature
 from ..face.source import user_loc
 from ..numpy_api.host import Warned
@@ -32,20 +35,18 @@ from ..rewriting.retrace import attempt_as_written
 from ..tracing.arguments import Call, described
 from ..tracing.arrays.variable import Variable
 from ..tracing.context.active import context_for
-from ..tracing.context.collector import paused_collector
 from ..tracing.context.dependencies import checked
 from ..tracing.context.recorder import ACTIVE, TraceContext
 from ..tracing.context.request import Need, Request
 from ..tracing.failing import exception
 from ..tracing.guards.rebound import rebound
 from ..tracing.operand import fits_int64
-from ..tracing.spec import Spec
 from ..tracing.trace import Traced
 from .attempts import Attempts
 from .flow import make_step
 from .methods import Methods
-from .pipeline import BUILDING, STEPS, Options
-from .progress import Hook, compiling, taken
+from .pipeline import BUILDING, STEPS
+from .progress import compiling, taken
 from .recent import recent
 from .specialisation import (
     ANOTHER_STATIC,
@@ -60,75 +61,47 @@ from .specialisation import (
 from .stages import Lowered
 from .ways import miss
 
-P = ParamSpec("P")
-R = TypeVar("R")
-T = TypeVar("T")
-OnRecompile = Literal["warn", "silent", "error"]
-
 _trace = ACTIVE.get  # the trace that records the running code, looked up at each call
 _ALIASES = 4096  # raw argument kinds remembered for one function
 _WAYS = 8  # specialisations of one function that a call tries before it looks for its own
 
 
-class RecompileWarning(UserWarning):
-    """A function was compiled again, because arguments came with another type."""
-
-
-class CacheInfo(NamedTuple):
-    """Specialisations of one function, and the milliseconds spent on making them."""
-
-    specialisations: int
-    milliseconds: float
-
-
-class Function(Generic[P, R]):
-    """A compiled function; see ``weft.compile``."""
-
-    __name__: str
-    __qualname__: str
+class Programs:
+    """What a compiled function runs, and has learned of how it is traced."""
 
     def __init__(
-        self, function: Callable[P, R], options: Options, signature: Signature,
-        on_recompile: OnRecompile, disable: bool, binds: type | None = None,
-        progress: Hook | None = None,
+        self, function: Callable[..., Any], name: str, options: Options, signature: Signature,
+        on_recompile: OnRecompile, disable: bool, progress: Hook | None, shares: bool,
     ) -> None:
-        self.__name__ = self.__qualname__ = type(function).__name__  # for what has no name: partial
-        functools.update_wrapper(self, function)
-        self.py_func = function
-        self.options = options
-        self._on_recompile, self._disable, self._progress = on_recompile, disable, progress
-        self.shares = False  # programs with others of the same code, see ``recent``
+        self._function, self._name = function, name
+        self._options, self._on_recompile = options, on_recompile
+        self._disable, self._progress, self._shares = disable, progress, shares
+        self.direct: Callable[..., Any] = miss
         self._warned: Warned | None = set() if options.on_unsupported == "host" else None
         self._made: dict[Any, Specialisation] = {}
         self._aliases: dict[Any, Specialisation] = {}
-        self._direct: Callable[..., Any] = miss
-        self._ways: tuple[Callable[..., Any], ...] = ()  # this one, then older ones
+        self._ways: tuple[Callable[..., Any], ...] = ()  # the direct one, then older ones
         self._lock = freed(threading.RLock())
         self._attempts = Attempts(signature, self._lock)
-        self._methods: Methods[Function[..., Any]] = Methods(binds if binds is not None else (
-            object if hasattr(type(function), "__get__") else staticmethod), self._lock)
+        self.methods: Methods[Function[..., Any]] = Methods(self._lock)
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            if not kwargs and _trace() is None:
-                result = self._direct(*args)
-                if result is not NotImplemented:
-                    return result  # type: ignore[no-any-return]
-            return self._call(args, kwargs)  # type: ignore[no-any-return]
-        except FailedAssertionError as problem:
-            own = exception(problem, [made.traced.failures for made in self._specialisations()])
-            leave(problem)
-            if own is problem:
-                raise
-            raise own from problem
-        except OutOfRangeError as problem:
-            leave(problem)
-            if not (is_full(problem) and self._more_capacity()):
-                raise
-        except BaseException as problem:
-            leave(problem)
-            raise
-        return self(*args, **kwargs)
+    @staticmethod
+    def of(function: Function[..., Any]) -> Programs:
+        """Those of a compiled function, of which none is made yet."""
+        return Programs(function.py_func, function.__name__, function.options, function.signature,
+                        function.on_recompile, function.disable, function.progress,
+                        function.shares)
+
+    def prepared(self, problem: BaseException) -> BaseException | None:
+        """What is to be raised of what a call has raised: an exception of the function's own in
+        the place of a check. None if the call is to be made again, with longer lists."""
+        told: BaseException = problem
+        if isinstance(problem, FailedAssertionError):
+            told = exception(problem, [made.traced.failures for made in self.specialisations()])
+        leave(problem)
+        if isinstance(problem, OutOfRangeError) and is_full(problem) and self._more_capacity():
+            return None
+        return told
 
     @property
     def fixed(self) -> Mapping[str, str]:
@@ -159,37 +132,15 @@ class Function(Generic[P, R]):
         other = rebound(made.traced.names)
         return None if other is None else f"the array '{other}' is another"
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._methods.belongs_to(owner)
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """Methods can be compiled: the instance becomes the first argument."""
-        return self._methods.bound(self, self._signature, instance, owner)
-
-    def __repr__(self) -> str:
-        return f"<weft.compile of {self.__qualname__}>"
-
-    def __reduce__(self) -> str:
-        """Pickled by name and never copied, as Python's functions are."""
-        return self.__qualname__
-
-    def for_object(
-        self, function: Callable[..., Any], signature: Signature
-    ) -> Function[..., Any]:
-        """The function of one object whose method this is."""
-        return Function(function, self.options, signature, self._on_recompile, self._disable,
-                        staticmethod, self._progress)
-
-    def _unbound(self, args: tuple[Any, ...]) -> Function[..., Any]:
-        """This function, or that of the object which a call by way of its class begins with."""
-        return self._methods.called(self, self._signature, args)
-
-    def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def call(
+        self, function: Function[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """A call of the function that has them, which may be one of a method of some object."""
         if self._disable:
-            return self.py_func(*args, **kwargs)
+            return self._function(*args, **kwargs)
         if (ctx := _trace()) is not None:
             return self._recorded(ctx, args, kwargs)
-        signature = self._signature
+        signature = self._attempts.signature
         short = not kwargs and len(args) <= signature.required
         given = args if short else signature.by_position(args, kwargs)
         if given is not None:
@@ -198,14 +149,10 @@ class Function(Generic[P, R]):
                 if result is not NotImplemented:
                     return result
             args, kwargs = given, {}
-        method = self._unbound(args)
-        if method is not self:
+        method = self.methods.called(function, args)
+        if method is not function:
             return method(*args[1:], **kwargs)
         return self._look_up(args, kwargs)
-
-    def traced_by(self) -> tuple[Any, ...]:
-        """What decides how a call is recorded in a trace, arguments apart."""
-        return self.py_func, self._signature.static, self._disable
 
     def _recorded(
         self, ctx: TraceContext, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -215,7 +162,7 @@ class Function(Generic[P, R]):
         arguments = self._signature.arguments(args, kwargs)
         leaves, structure = tree.flatten(arguments)
         inputs = [ctx.captured(leaf) for leaf in leaves]
-        function = ctx.as_written(self.py_func)
+        function = ctx.as_written(self._function)
         if any(x is not leaf for x, leaf in zip(inputs, leaves, strict=True)):
             args, kwargs = tree.unflatten(structure, inputs)
         first = len(ctx.graph.nodes)
@@ -232,7 +179,7 @@ class Function(Generic[P, R]):
                     return self._recorded(graph, args, kwargs)
             found, call = self._made_for(call)
         given = found.traced.given(call.leaves)
-        if self.options.verify:
+        if self._options.verify:
             return verified(found, given)
         raw = found.program.run(given)
         way = found.direct
@@ -242,7 +189,7 @@ class Function(Generic[P, R]):
                 # specialisation has taken its place.
                 if way not in self._ways and any(found is made for made in self._made.values()):
                     self._ways = (way, *self._ways[:_WAYS - 1])
-                    self._direct = way
+                    self.direct = way
         return found.traced.results(raw)
 
     def _made_for(self, call: Call) -> tuple[Specialisation, Call]:
@@ -271,13 +218,13 @@ class Function(Generic[P, R]):
             change = Change(old, "pass the array as an argument") if old else difference(
                 self._made.values(), call.names, call.types)
             if self._made and self._on_recompile == "error":
-                raise error("W405", f"{self.__name__} would be compiled again: {change.text}",
+                raise error("W405", f"{self._name} would be compiled again: {change.text}",
                             locs=user_loc(),
                             hint=f"{change.advice}, or allow it with on_recompile='warn'")
-            made = self._make(call, request, start) if not self.shares or self._made else recent(
-                f"program {request.capacity} {request.optional}", self.py_func, call.leaves,
+            made = self._make(call, request, start) if not self._shares or self._made else recent(
+                f"program {request.capacity} {request.optional}", self._function, call.leaves,
                 call.structure, lambda: self._make(call, request, start), without_arrays,
-                functools.partial(with_arrays, self.py_func))
+                functools.partial(with_arrays, self._function))
             if isinstance(made, Need):
                 return made
             longer = found is not None and 0 < found.traced.capacity < made.traced.capacity
@@ -291,11 +238,11 @@ class Function(Generic[P, R]):
 
     def _make(self, call: Call, request: Request, start: float) -> Specialisation | Need:
         with paused_collector(), self._compiling():
-            with taken("trace", self.__name__):
+            with taken("trace", self._name):
                 traced = self._traced(call, request)
             if isinstance(traced, Need):
                 return traced
-            stages, sources = stages_of(traced, self.options)
+            stages, sources = stages_of(traced, self._options)
             program = make_step(stages, sources, traced.variables)
         return Specialisation(traced, stages, program, tuple(call.names), call.types,
                               1e3 * (time.perf_counter() - start), call.rivals())
@@ -313,12 +260,12 @@ class Function(Generic[P, R]):
         return False
 
     def _compiling(self, traced: bool = False) -> AbstractContextManager[None]:
-        return compiling(self.__name__, self._progress, (not traced) + len(STEPS) + len(BUILDING))
+        return compiling(self._name, self._progress, (not traced) + len(STEPS) + len(BUILDING))
 
     def _forget(self, old: Specialisation) -> None:
         """Let go of a specialisation that another one has taken the place of."""
         self._ways = tuple(way for way in self._ways if way is not old.direct)
-        self._direct = self._ways[0] if self._ways else miss
+        self.direct = self._ways[0] if self._ways else miss
         for key in [key for key, made in list(self._aliases.items()) if made is old]:
             self._aliases.pop(key, None)
 
@@ -329,39 +276,35 @@ class Function(Generic[P, R]):
         package = __name__.partition(".")[0]
         while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(package):
             frame, level = frame.f_back, level + 1
-        warnings.warn(f"{self.__name__} recompiled ({spent:.0f} ms): {change.text}{where}; "
+        warnings.warn(f"{self._name} recompiled ({spent:.0f} ms): {change.text}{where}; "
                       f"{change.advice}", RecompileWarning, stacklevel=level)
 
     # -- stages ---------------------------------------------------------------------------------
 
-    @boundary
-    def trace(self, *args: Any, **kwargs: Any) -> Traced:
-        """The graph for arguments, or specs and texts that stand for them; nothing runs."""
-        method = self._unbound(args)
-        if method is not self:
+    def trace(
+        self, function: Function[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Traced:
+        """See ``Function.trace``."""
+        method = self.methods.called(function, args)
+        if method is not function:
             return method.trace(*args[1:], **kwargs)
-        call = described(self.py_func, args, kwargs, self._signature)
+        call = described(self._function, args, kwargs, self._signature)
         return self._attempts.until_made(self._traced, call)[0]
 
     def _traced(self, call: Call, request: Request) -> Traced | Need:
-        return attempt_as_written(self.py_func, call, request, host=self._warned)
+        return attempt_as_written(self._function, call, request, host=self._warned)
 
-    @boundary
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
-        """The stages for arguments or specs; compiled only on demand."""
-        return self.lower_with((), args, kwargs)
-
-    @boundary
-    def lower_with(
-        self, first: tuple[Any, ...], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    def lower(
+        self, function: Function[..., Any], first: tuple[Any, ...], args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
     ) -> Lowered:
-        """``lower`` with some first arguments that the program gets at each call, as a method."""
+        """See ``Function.lower_with``."""
         args = (*first, *args)
-        method = self._unbound(args)
-        if method is not self:
+        method = self.methods.called(function, args)
+        if method is not function:
             return method.lower_with((), args[1:], kwargs)
-        traced = self.trace(*args, **kwargs)
-        stages, sources = stages_of(traced, self.options)
+        traced = self.trace(function, args, kwargs)
+        stages, sources = stages_of(traced, self._options)
 
         def compile_now() -> Callable[..., Any]:
             with self._compiling(traced=True):
@@ -383,30 +326,22 @@ class Function(Generic[P, R]):
 
         return Lowered(traced, stages, compile_now)
 
-    @boundary
-    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
-        """The results as a nest of ``Spec``, without compiling or running anything."""
-        traced = self.trace(*args, **kwargs)
-        return tree.unflatten(traced.out_tree, [
-            Spec(value.dtype, value.shape) for value in traced.graph.results])
-
     # -- specialisations ------------------------------------------------------------------------
 
-    def _specialisations(self) -> list[Specialisation]:
+    def specialisations(self) -> list[Specialisation]:
         """All of this function, then those for the objects whose method it is."""
-        return [*self._made.values(),
-                *(made for function in self._methods for made in function._made.values())]
+        others = (function.programs.specialisations() for function in self.methods)
+        return [*self._made.values(), *(made for each in others for made in each)]
 
-    @property
     def signatures(self) -> list[dict[str, str]]:
         """The argument types of each specialisation, in the order they were made."""
-        return [made.signature() for made in self._specialisations()]
+        return [made.signature() for made in self.specialisations()]
 
     def explain(self) -> str:
         """A table of the specialisations: types, compile time, kernels; and which arguments have
         become static by themselves."""
-        all_made, signatures = self._specialisations(), self.signatures
-        lines = [f"{self.__name__}: {len(all_made)} specialisations"]
+        all_made, signatures = self.specialisations(), self.signatures()
+        lines = [f"{self._name}: {len(all_made)} specialisations"]
         for number, (made, types) in enumerate(zip(all_made, signatures, strict=True), 1):
             shown = ", ".join(f"{name}: {type_}" for name, type_ in types.items())
             lines.append(f"  {number}. ({shown})  {made.milliseconds:.0f} ms, "
@@ -418,26 +353,19 @@ class Function(Generic[P, R]):
                   for name, why in {**fixed, **self.fixed}.items()]
         return "\n".join(lines)
 
-    def cache_info(self) -> CacheInfo:
-        """How many specialisations there are, and what they cost."""
-        made = self._specialisations()
-        return CacheInfo(len(made), sum(each.milliseconds for each in made))
+    def milliseconds(self) -> list[float]:
+        """What each specialisation has cost."""
+        return [made.milliseconds for made in self.specialisations()]
 
-    def argument_names(self, count: int) -> list[str]:
-        """The names of the first ``count`` positional arguments."""
-        return [self._signature.name(at) for at in range(count)]
-
-    def clear_cache(self) -> None:
-        """Forget all specialisations; the next call traces again.
-
-        Their code is unmapped as soon as no call is running it and nothing else holds it.
-        """
+    def clear(self) -> None:
+        """Forget all specialisations. Their code is unmapped as soon as no call is running it and
+        nothing else holds it."""
         with self._lock:
-            held = self._made, self._aliases, self._direct, self._ways
+            held = self._made, self._aliases, self.direct, self._ways
             self._made, self._aliases = {}, {}
-            self._direct, self._ways = miss, ()
+            self.direct, self._ways = miss, ()
         del held  # here, where no lock is held, code is unmapped
-        for function in self._methods:
+        for function in self.methods:
             function.clear_cache()
 
 

@@ -1,25 +1,18 @@
-"""``weft.compile`` and ``weft.export``: what they are asked for is checked here, and made by
-``function`` and ``interchange``."""
+"""``weft.compile``: what it is asked for is checked here."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import Any, Literal, overload
 
 from ...ir.diagnose import error
-from ...ir.types import CPU0, Device
-from ..face.boundary import boundary
-from ..face.signature import Signature, checked_flag, names_in
-from ..face.source import user_loc
-from ..interchange.export import ExportJob, write_artifact
-from .bound import Bound
-from .flow import device_names
+from ...ir.record import replace
+from .boundary import boundary
 from .function import Function, OnRecompile, P, R
-from .pipeline import Options
-from .progress import Hook, checked
-from .specialisation import stages_of
+from .loading import load
+from .options import Hook, Options, checked_flag, checked_hook, names_in
+from .signature import Signature
+from .source import user_loc
 
 
 @overload
@@ -88,7 +81,7 @@ def compile(
     >>> double(np.arange(3.0))
     array([0., 2., 4.])
     """
-    checked(progress)
+    checked_hook(progress)
     options = Options(opt, target, threads, device, names_in(check, "check"), verify,
                       on_unsupported)
 
@@ -116,44 +109,11 @@ def compile_with(
     if not isinstance(on_recompile, str) or on_recompile not in ("warn", "silent", "error"):
         raise error("W113", f"on_recompile={on_recompile!r} is not known", locs=user_loc(),
                     hint="use 'warn', 'silent' or 'error'")
-    if device is not None:
-        options = replace(options, devices=_devices(device))
+    if device not in (None, "cpu:0"):
+        options = replace(options, devices=load("frontend.engine.devices").devices_of(device))
     signature = Signature(function, static_argnames, dynamic)
     unknown = set(names_in(donate_argnames, "donate_argnames")) - set(signature.positional)
     if unknown:
         raise error("W112", f"donate_argnames: no argument '{min(unknown)}'", locs=user_loc(),
                     hint=f"the arguments are {', '.join(signature.positional)}")
     return Function(function, options, signature, on_recompile, disable, binds, progress)
-
-
-def _devices(device: str) -> tuple[str, ...]:
-    """The device of a program. Raises Error (W401, W404) for one that there cannot be."""
-    known = "use 'cpu:0', or 'gpu:0' for Triton's interpreter"
-    try:
-        wanted = Device.parse(device)
-    except ValueError as problem:
-        raise error("W401", str(problem), locs=user_loc(), hint=known) from None
-    if wanted.kind == "gpu" and wanted.index is not None:
-        return device_names([device])
-    if wanted.kind not in (None, "cpu") or wanted.index not in (None, 0):
-        raise error("W401", f"no device {device!r}", locs=user_loc(), hint=known)
-    return (str(CPU0),)
-
-
-@boundary
-def export(function: Any, *specs: Any, path: str | Path, target: str | None = None) -> Path:
-    """Write a function ahead of time as a folder: object file, C header, weights, plan, manifest.
-
-    See ``frontend.interchange.export`` for what is in it; ``weft.load(path)`` runs it without a
-    compiler. ``target`` defaults to x86-64-v3, so that the artifact runs on other machines.
-    """
-    if not callable(function):
-        raise error("W112", f"what is exported is a function, not {type(function).__name__}",
-                    locs=user_loc(), hint="write such as weft.export(f, 'f32[3]', path='model')")
-    found = function if isinstance(function, (Function, Bound)) else compile(function)
-    base: Function[..., Any] = found.function if isinstance(found, Bound) else found
-    specs = (*found.given, *specs) if isinstance(found, Bound) else specs
-    traced = base.trace(*specs)
-    stages, _ = stages_of(traced, replace(base.options, target=target))
-    names = base.argument_names(len(traced.in_tree.children[0].children))
-    return write_artifact(ExportJob.of(traced, stages, names, target), path)

@@ -1,0 +1,216 @@
+"""What ``@weft.compile`` gives: a function that is ready to be called, and not yet compiled.
+
+Calls with arrays and numbers by position go straight to native code. For all others, and before
+there is any, it asks its ``Programs``, with the first of which the engine is loaded.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, ParamSpec, Protocol, TypeVar
+
+from ...ir.forks import freed
+from . import tree
+from .boundary import boundary, leave
+from .loading import load
+from .options import Hook, Options
+from .recording import RECORDING
+from .signature import Signature
+
+if TYPE_CHECKING:
+    from ..engine.stages import Lowered
+    from ..tracing.trace import Traced
+
+P = ParamSpec("P")
+R = TypeVar("R")
+OnRecompile = Literal["warn", "silent", "error"]
+
+_trace = RECORDING.get  # the trace that records the running code, looked up at each call
+
+
+class RecompileWarning(UserWarning):
+    """A function was compiled again, because arguments came with another type."""
+
+
+class CacheInfo(NamedTuple):
+    """Specialisations of one function, and the milliseconds spent on making them."""
+
+    specialisations: int
+    milliseconds: float
+
+
+class Programs(Protocol):
+    """What a function asks of the engine; ``engine.programs.Programs``. ``methods`` are the
+    functions of single objects, ``direct`` is native code that takes arguments by position, and
+    gives NotImplemented for those that are not for it."""
+
+    methods: Any
+    direct: Callable[..., Any]
+
+    def call(self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any: ...
+    def prepared(self, problem: BaseException) -> BaseException | None: ...
+    def trace(self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Traced: ...
+    def lower(self, function: Any, first: tuple[Any, ...], args: tuple[Any, ...],
+              kwargs: Mapping[str, Any]) -> Lowered: ...
+    @property
+    def fixed(self) -> Mapping[str, str]: ...
+    def signatures(self) -> list[dict[str, str]]: ...
+    def specialisations(self) -> list[Any]: ...
+    def explain(self) -> str: ...
+    def milliseconds(self) -> list[float]: ...
+    def clear(self) -> None: ...
+
+
+class _Unloaded:
+    """What a function has before it has programs: each call loads them."""
+
+    @staticmethod
+    def direct(*args: Any) -> Any:
+        return NotImplemented
+
+    @staticmethod
+    def prepared(problem: BaseException) -> BaseException:
+        leave(problem)
+        return problem
+
+
+_UNLOADED = _Unloaded()
+
+
+class Function(Generic[P, R]):
+    """A compiled function; see ``weft.compile``."""
+
+    __name__: str
+    __qualname__: str
+
+    def __init__(
+        self, function: Callable[P, R], options: Options, signature: Signature,
+        on_recompile: OnRecompile, disable: bool, binds: type | None = None,
+        progress: Hook | None = None,
+    ) -> None:
+        self.__name__ = self.__qualname__ = type(function).__name__  # for what has no name: partial
+        functools.update_wrapper(self, function)
+        self.py_func = function
+        self.options, self.signature = options, signature
+        self.on_recompile, self.disable, self.progress = on_recompile, disable, progress
+        self.shares = False  # programs with others of the same code, see ``engine.recent``
+        self.binds: type = binds if binds is not None else (
+            object if hasattr(type(function), "__get__") else staticmethod)
+        self.owners: tuple[type, ...] = ()  # classes that have it as an attribute
+        self._lock = freed(threading.Lock())
+        self._made: Programs | _Unloaded = _UNLOADED
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            if not kwargs and _trace() is None:
+                result = self._made.direct(*args)
+                if result is not NotImplemented:
+                    return result  # type: ignore[no-any-return]
+            return self.programs.call(self, args, kwargs)  # type: ignore[no-any-return]
+        except BaseException as problem:
+            told = self._made.prepared(problem)
+            if told is problem:
+                raise
+            if told is not None:
+                raise told from problem
+        return self(*args, **kwargs)
+
+    @property
+    def programs(self) -> Programs:
+        """Its programs; they load the engine."""
+        if self._made is _UNLOADED:
+            of = load("frontend.engine.programs").Programs.of
+            with self._lock:
+                if self._made is _UNLOADED:
+                    self._made = of(self)
+        return self._made  # type: ignore[return-value]
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.owners = (*self.owners, owner)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """Methods can be compiled: the instance becomes the first argument."""
+        target = owner if self.binds is classmethod else instance
+        if target is None or self.binds is staticmethod:
+            return self
+        return self.programs.methods.bound(self, target)
+
+    def __repr__(self) -> str:
+        return f"<weft.compile of {self.__qualname__}>"
+
+    def __reduce__(self) -> str:
+        """Pickled by name and never copied, as Python's functions are."""
+        return self.__qualname__
+
+    def for_object(
+        self, function: Callable[..., Any], signature: Signature
+    ) -> Function[..., Any]:
+        """The function of one object whose method this is."""
+        return Function(function, self.options, signature, self.on_recompile, self.disable,
+                        staticmethod, self.progress)
+
+    def traced_by(self) -> tuple[Any, ...]:
+        """What decides how a call is recorded in a trace, arguments apart."""
+        return self.py_func, self.signature.static, self.disable
+
+    # -- stages ---------------------------------------------------------------------------------
+
+    @boundary
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """The graph for arguments, or specs and texts that stand for them; nothing runs."""
+        return self.programs.trace(self, args, kwargs)
+
+    @boundary
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """The stages for arguments or specs; compiled only on demand."""
+        return self.programs.lower(self, (), args, kwargs)
+
+    @boundary
+    def lower_with(
+        self, first: tuple[Any, ...], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Lowered:
+        """``lower`` with some first arguments that the program gets at each call, as a method."""
+        return self.programs.lower(self, first, args, kwargs)
+
+    @boundary
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The results as a nest of ``Spec``, without compiling or running anything."""
+        traced = self.programs.trace(self, args, kwargs)
+        spec = load("frontend.tracing.spec").Spec
+        return tree.unflatten(traced.out_tree, [
+            spec(value.dtype, value.shape) for value in traced.graph.results])
+
+    # -- specialisations ------------------------------------------------------------------------
+
+    @property
+    def fixed(self) -> Mapping[str, str]:
+        """The arguments that have become static by themselves, and why."""
+        return self.programs.fixed
+
+    @property
+    def signatures(self) -> list[dict[str, str]]:
+        """The argument types of each specialisation, in the order they were made."""
+        return self.programs.signatures()
+
+    def explain(self) -> str:
+        """A table of the specialisations: types, compile time, kernels; and which arguments have
+        become static by themselves."""
+        return self.programs.explain()
+
+    def cache_info(self) -> CacheInfo:
+        """How many specialisations there are, and what they cost."""
+        milliseconds = self.programs.milliseconds()
+        return CacheInfo(len(milliseconds), sum(milliseconds))
+
+    def argument_names(self, count: int) -> list[str]:
+        """The names of the first ``count`` positional arguments."""
+        return [self.signature.name(at) for at in range(count)]
+
+    def clear_cache(self) -> None:
+        """Forget all specialisations; the next call traces again.
+
+        Their code is unmapped as soon as no call is running it and nothing else holds it.
+        """
+        self.programs.clear()
