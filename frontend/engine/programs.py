@@ -39,7 +39,6 @@ from ..tracing.context.dependencies import checked
 from ..tracing.context.recorder import ACTIVE, TraceContext
 from ..tracing.context.request import Need, Request
 from ..tracing.failing import exception
-from ..tracing.guards.rebound import rebound
 from ..tracing.operand import fits_int64
 from ..tracing.trace import Traced
 from .attempts import Attempts
@@ -129,8 +128,8 @@ class Programs:
         """Why a specialisation is to be made again, if it is."""
         if 0 < made.traced.capacity < self._attempts.capacity:
             return f"a list has become longer than {made.traced.capacity} items"
-        other = rebound(made.traced.names)
-        return None if other is None else f"the array '{other}' is another"
+        failed = made.traced.guards.failed()
+        return None if failed is None else failed.changed()
 
     def call(
         self, function: Function[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -215,7 +214,7 @@ class Programs:
             old = None if found is None else self._outdated(found)
             if found is not None and old is None:
                 return found
-            change = Change(old, "pass the array as an argument") if old else difference(
+            change = Change(old, "pass it as an argument") if old else difference(
                 self._made.values(), call.names, call.types)
             if self._made and self._on_recompile == "error":
                 raise error("W405", f"{self._name} would be compiled again: {change.text}",
@@ -346,6 +345,7 @@ class Programs:
             shown = ", ".join(f"{name}: {type_}" for name, type_ in types.items())
             lines.append(f"  {number}. ({shown})  {made.milliseconds:.0f} ms, "
                          f"{made.program.each} launches, arena {made.stages.arena} bytes")
+            lines += [f"     as long as {guard.said()}" for guard in made.traced.guards]
         fixed = {name: f"it is {what}" for made in all_made
                  for name, below in self._signature.statics(made.traced.in_tree).items()
                  if (what := tree.constant(below.meta))}

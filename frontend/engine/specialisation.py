@@ -25,13 +25,14 @@ from ..face.options import Options
 from ..face.signature import is_default
 from ..tracing.context.request import Need
 from ..tracing.guards.draws import Draws
-from ..tracing.guards.rebound import bindings
+from ..tracing.guards.guard import Guards
+from ..tracing.guards.search import guards_of
 from ..tracing.trace import Traced
 from .flow import FlowStages
 from .link import holding
 from .pipeline import Stages
 from .recent import Arrays, may_stay
-from .ways import avoiding, numbers, while_bound, without
+from .ways import avoiding, guarded, numbers, without
 
 # What Python calls the numbers among the arguments.
 _NUMBERS = MappingProxyType({dtype: kind for kind, (_, dtype) in SCALARS.items()})
@@ -84,8 +85,8 @@ class Specialisation:
             way = numbers(traced.out_kinds, way, single=out.kind is None)
         if fixed:
             way = without(fixed, places, way)
-        if traced.names:
-            way = while_bound(traced.names, way)
+        if traced.guards.all:
+            way = guarded(traced.guards, way)
         return avoiding(self.rivals, way) if self.rivals else way
 
 
@@ -101,7 +102,7 @@ def without_arrays(made: Specialisation | Need, arrays: Arrays) -> Specialisatio
     captures = tuple(each._replace(array=np.array(number)) for each, number in zip(
         made.traced.captures, numbers, strict=True))
     return replace(made, program=holding(made.program, [], made.stages.options),
-                   traced=replace(made.traced, captures=captures, names=()))
+                   traced=replace(made.traced, captures=captures, guards=Guards(())))
 
 
 def with_arrays(function: Any, kept: Specialisation, arrays: Arrays) -> Specialisation:
@@ -109,7 +110,7 @@ def with_arrays(function: Any, kept: Specialisation, arrays: Arrays) -> Speciali
     own = [arrays[int(capture.array)] for capture in kept.traced.captures]
     return replace(kept, program=holding(kept.program, own, kept.stages.options),
                    traced=kept.traced.closing_over(
-                       own, bindings(function, Draws(function).functions)))
+                       own, Guards(guards_of(function, Draws(function).functions, own))))
 
 
 def _key_of(static: tree.TreeDef) -> Hashable:

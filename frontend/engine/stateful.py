@@ -72,6 +72,7 @@ def of_object(function: Callable[..., Any], instance: Callable[[], Any]) -> Call
                     appended_only(function, owner))
 
     functools.update_wrapper(method, function)
+    method.receiver = instance  # type: ignore[attr-defined]  # of guards, which find more in it
     return method
 
 

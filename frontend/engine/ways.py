@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from ..face.held import held
-from ..tracing.guards.rebound import Binding, rebound
+from ..tracing.guards.guard import Guards
 from ..tracing.trace import CONVERSIONS
 
 
@@ -30,12 +30,12 @@ def avoiding(rivals: Sequence[tuple[int, Any]], way: Callable[..., Any]) -> Call
     return guarded
 
 
-def while_bound(names: Sequence[Binding], way: Callable[..., Any]) -> Callable[..., Any]:
-    """A way for as long as the names of closed-over arrays are names of these arrays."""
-    def bound(*args: Any) -> Any:
-        return NotImplemented if rebound(names) is not None else way(*args)
+def guarded(guards: Guards, way: Callable[..., Any]) -> Callable[..., Any]:
+    """A way for as long as the guards of a program hold."""
+    def checked(*args: Any) -> Any:
+        return way(*args) if guards.hold() or guards.failed() is None else NotImplemented
 
-    return bound
+    return checked
 
 
 def numbers(kinds: Sequence[str], way: Callable[..., Any], *, single: bool) -> Callable[..., Any]:

@@ -44,8 +44,9 @@ def compile(
     Arguments and results are nests (dict, list, tuple, namedtuple, dataclass, None) of arrays and
     scalars; Python scalars are traced, so another value does not compile again. Dicts keep their
     order. Closed-over arrays are read at each call (what is computed from them alone, once, while
-    tracing); where a name has another array, the function is traced again. Numbers and other
-    objects are read while tracing. A default value is used as it is, spelled out or not. As a
+    tracing). Numbers, functions and items of lists and dicts that the function reads are guards:
+    where one is another, as a name that has another array, the function is traced again, and says
+    so (``explain()`` lists them). A default value is used as it is, spelled out or not. As a
     method, the function has specialisations for each object, whose attributes are closed over (an
     object that is itself a nest, such as a dataclass of arrays, is an argument like any other).
 

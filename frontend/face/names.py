@@ -127,8 +127,12 @@ class Aliases:
 
     @staticmethod
     def exec_module(module: ModuleType) -> None:
-        name = module.__name__
-        sys.modules[name] = load(MODULES[name.partition(".")[2]])
+        """Puts the module into its place, and those that it has: Python would load their files a
+        second time."""
+        wanted = module.__name__.partition(".")[2]
+        for name, place in MODULES.items():
+            if name == wanted or name.startswith(f"{wanted}."):
+                sys.modules[f"{_PACKAGE}.{name}"] = load(place)
 
 
 def install() -> None:

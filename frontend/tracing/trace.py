@@ -49,8 +49,9 @@ from .context.request import NONE, GivenUpError, Need, Request
 from .failing import Failure, failure_of, kept
 from .foreign import refused_call
 from .guards.draws import Draws
+from .guards.guard import Guards
 from .guards.lost import check_kept, check_leaks, check_unchanged, check_used_up
-from .guards.rebound import Binding, bindings
+from .guards.search import guards_of
 from .operand import is_number, to_tracer
 from .values.operation import Operation
 from .values.tracer import Tracer
@@ -91,7 +92,7 @@ class Traced:
     out_kinds: tuple[str, ...]      # of each result: array, number, or 0-d, which is no scalar
     captures: tuple[Capture, ...]
     variables: Mapping[str, Variable]
-    names: tuple[Binding, ...] = ()  # of closed-over arrays, see rebound
+    guards: Guards = Guards(())  # what it takes for granted of the world around
     # Exceptions of the function's own and texts of assertions, by what a failed check says.
     failures: Mapping[str, Failure] = field(default_factory=dict)
     capacity: int = 0  # of lists of which nobody knows how long they become, in items
@@ -108,13 +109,13 @@ class Traced:
         alone, ``f.trace(x).graph``, can so be run."""
         return Traced._bound.get(graph, ({}, ()))
 
-    def closing_over(self, arrays: Sequence[Any], names: Sequence[Binding]) -> Traced:
-        """The same with other closed-over arrays and their names. Of these the bare graph, which
+    def closing_over(self, arrays: Sequence[Any], guards: Guards) -> Traced:
+        """The same with other closed-over arrays and guards. Of these the bare graph, which
         both share, is not to know: it would keep them alive."""
         other = copy(self)
         object.__setattr__(other, "captures", tuple(each._replace(array=array) for each, array in
                                                     zip(self.captures, arrays, strict=True)))
-        object.__setattr__(other, "names", tuple(names))
+        object.__setattr__(other, "guards", guards)
         return other
 
     def as_text(self) -> str:
@@ -226,12 +227,15 @@ def _recorded(
     inputs.clear()
     ctx.forget()
     check_leaks(made, function)
-    bound: tuple[Binding, ...] = ()
+    guards = Guards(())
     if draws is not None:
         draws.check()
-        bound = bindings(function, draws.functions)
+        functions = {id(each): each for each in (*draws.functions, *ctx.entered.values())}
+        guards = Guards(guards_of(
+            function, [*functions.values()], [capture.array for capture in captures],
+            vars(call.args[0]) if hasattr(function, "receiver") else ()))
     return Traced(ctx.graph, call.structure, out_tree, tuple(entries), out_kinds, captures,
-                  dict(ctx.variables), bound, ctx.failures, capacity)
+                  dict(ctx.variables), guards, ctx.failures, capacity)
 
 
 def _capacity(ctx: TraceContext) -> int:

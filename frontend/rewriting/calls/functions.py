@@ -13,6 +13,7 @@ import numpy as np
 from ...face.source import is_internal_name
 from ...tracing.arrays.recorded import Vectorized
 from ...tracing.classes import class_of
+from ...tracing.context.active import active
 from ..regions.unseen import is_set
 from ..source.definition import rewrite
 from .builtins import BUILTINS
@@ -33,6 +34,8 @@ def converted(function: Any, runtime: ModuleType) -> Any:
         if "_weft" in function.__code__.co_freevars:
             return function
         made = rewrite(function, runtime)
+        if (ctx := active()) is not None:
+            ctx.entered.setdefault(id(function), function)
         return function if made is None else made
     if isinstance(function, MethodType):
         inner = called_as(function.__func__, runtime)

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import FunctionType
 from typing import Any, cast
 from weakref import ref
 
@@ -95,6 +96,8 @@ class TraceContext(Effects):
         self.copied: Callable[[Tracer], Tracer | None] | None = None
         self.lock = freed(threading.RLock())  # held by who changes the graph, or needs it unchanged
         self.request: Request = NONE if parent is None else parent.request
+        # Functions of the user that were called, by identity.
+        self.entered: dict[int, FunctionType] = {} if parent is None else parent.entered
         self.asked: Asked = Asked() if parent is None else parent.asked
         # Parameters that are bools, each of which has a program of its own where Python branches.
         self.flags: frozenset[str] = frozenset()
