@@ -61,6 +61,7 @@ class Program:
         self._checked: CtypesCall | Timed = checked
         self._timing, self.name = timing, plan.name
         self.launches, self.each = 0, plan.launches
+        self._entry = checked.entry
         self._kinds = [item.kind for item in checked.entry.inputs]
         self.params = plan.params
         self._bind(sources, written, plan.results, asynchronous)
@@ -70,6 +71,7 @@ class Program:
         asynchronous: Collection[str] | None = None,
     ) -> None:
         """Note where parameters come from, and where results go."""
+        self.sources = tuple(sources)
         self.results = tuple(results)
         self.held = tuple(source for source in sources if isinstance(source, np.ndarray))
         self._read = tuple(source for source in sources if isinstance(source, Cell))
@@ -95,6 +97,28 @@ class Program:
         return not self._written and not self._read
 
     @property
+    def walkable(self) -> bool:
+        """Whether native code can do all of a step: variables are written in their turn."""
+        return isinstance(self._native, NativeCall) and not self._merged and (
+            self._updates or not self._written or not set(self._written) & set(self._read))
+
+    @property
+    def native(self) -> NativeCall:
+        """The native entry of a program that is ``walkable``."""
+        assert isinstance(self._native, NativeCall)
+        return self._native
+
+    @property
+    def written(self) -> Sequence[Cell]:
+        """The cells that the last results become the values of."""
+        return self._written
+
+    @property
+    def single(self) -> bool:
+        """Whether the native entry gives its only result as it is."""
+        return self._entry.single
+
+    @property
     def direct(self) -> Callable[..., Any]:
         """Calls of a stateless program straight to native code: arguments to raw results."""
         call, held = self._call, self.held
@@ -106,7 +130,9 @@ class Program:
     def holding(self, arrays: Sequence[Array]) -> Program:
         """The same program with other closed-over arrays, of the same types."""
         other = copy(self)
-        other.held = tuple(arrays)
+        other.held, found = tuple(arrays), iter(arrays)
+        other.sources = tuple([next(found) if isinstance(source, np.ndarray) else source
+                               for source in self.sources])
         return other
 
     def within(self, watch: Watch) -> Program:

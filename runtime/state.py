@@ -48,7 +48,8 @@ Array = np.ndarray[Any, Any]
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_COMMITS = threading.RLock()
+COMMITS = threading.RLock()
+"""The lock that makes cuts and commits whole."""
 _SERIALS = itertools.count()
 
 _value = operator.attrgetter("value")
@@ -84,13 +85,13 @@ def cut(cells: Sequence[Cell]) -> list[Array]:
         return [cells[0].value]
     if not cells:
         return []
-    with _COMMITS:
+    with COMMITS:
         return list(map(_value, cells))
 
 
 def moment() -> AbstractContextManager[Any]:
     """While the body runs, nothing is committed: what it reads is of one moment."""
-    return _COMMITS
+    return COMMITS
 
 
 def commit(cells: Sequence[Cell], values: Sequence[Array], *settled: Any) -> None:
@@ -102,7 +103,7 @@ def commit(cells: Sequence[Cell], values: Sequence[Array], *settled: Any) -> Non
     if len(cells) == 1 and not settled:  # which costs half
         (cell,), (array,) = cells, values
         array.setflags(write=False)
-        with _COMMITS:
+        with COMMITS:
             last, cell.value = cell.value, array
         del last
         return
@@ -111,7 +112,7 @@ def commit(cells: Sequence[Cell], values: Sequence[Array], *settled: Any) -> Non
     if settled:
         changes = itertools.chain(changes, map(
             setattr, settled, itertools.repeat("settled"), itertools.repeat(True)))
-    with _COMMITS:
+    with COMMITS:
         old = list(map(_value, cells))
         _exhaust(changes)
     del old  # which frees their memory; under the lock, all others would wait for that
@@ -189,5 +190,5 @@ def _forked() -> None:
         cell.lock = threading.RLock()
 
 
-held(lambda: (_COMMITS,))
+held(lambda: (COMMITS,))
 os.register_at_fork(after_in_child=_forked)

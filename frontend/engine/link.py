@@ -10,27 +10,34 @@ from ...ir.plans.plan import Plan
 from ...passes.transform.dependence import EVERYTHING
 from ...runtime.device.program import DeviceProgram
 from ...runtime.entry.native import Array, CtypesCall, NativeCall, Support, native_call
+from ...runtime.entry.walk import Door
 from ...runtime.profile.recording import follow_profiles
 from ...runtime.profile.timed import Form, Timing
 from ...runtime.program import Program, Source, failing
 from ...runtime.state import Cell
 from ...runtime.threads import follow_thread_limit, thread_limit
 from ..face.collector import paused_collector
+from ..face.function import Function
 from ..face.loading import load
 from ..face.options import Options
+from ..face.recording import RECORDING
 from ..tracing.arrays.variable import Variable
 from .gpu import gpu_device
 from .pipeline import BUILDING, Stages, build
 from .progress import compiling
+
+_DOOR = Door(Function, "walks", RECORDING, Function.__call__, Function.told)
 
 
 @cache
 def _support(jit: Jit) -> Support | None:
     """The shared code of entry points, or None where it does not fit this interpreter."""
     try:
-        return Support(jit.support.__getitem__, keep=jit)
+        support = Support(jit.support.__getitem__, keep=jit, door=_DOOR)
     except RuntimeError:
         return None
+    Function.open(support.door)
+    return support
 
 
 @paused_collector()

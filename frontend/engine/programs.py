@@ -1,9 +1,9 @@
 """The programs of a function: one for each kind of arguments.
 
-A call with arguments of known kinds goes straight to native code: the last few specialisations are
-tried in turn, as each refuses what is not for it. Any other call flattens its nests, looks up (or
-makes) the specialisation for their types, runs it and rebuilds the results. Called while another
-function is traced, it becomes a part of that trace.
+A call with arguments of known kinds does not come here: native code tries the walks of the last few
+specialisations in turn. Any other call flattens its nests, looks up (or makes) the specialisation
+for their types, runs it and rebuilds the results. Called while another function is traced, it
+becomes a part of that trace.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy as np
 
 from ...ir.diagnose import FailedAssertionError, OutOfRangeError, ShapeError, error
 from ...ir.forks import freed
+from ...runtime.entry.walk import Walk, together
 from ..face import tree
 from ..face.boundary import leave
 from ..face.collector import paused_collector
@@ -58,11 +59,11 @@ from .specialisation import (
     without_arrays,
 )
 from .stages import Lowered
-from .ways import miss
+from .walks import walk_of
 
 _trace = ACTIVE.get  # the trace that records the running code, looked up at each call
 _ALIASES = 4096  # raw argument kinds remembered for one function
-_WAYS = 8  # specialisations of one function that a call tries before it looks for its own
+_WALKS = 8  # specialisations of one function that a call tries before it looks for its own
 
 
 class Programs:
@@ -75,11 +76,11 @@ class Programs:
         self._function, self._name = function, name
         self._options, self._on_recompile = options, on_recompile
         self._disable, self._progress, self._shares = disable, progress, shares
-        self.direct: Callable[..., Any] = miss
         self._warned: Warned | None = set() if options.on_unsupported == "host" else None
         self._made: dict[Any, Specialisation] = {}
         self._aliases: dict[Any, Specialisation] = {}
-        self._ways: tuple[Callable[..., Any], ...] = ()  # the direct one, then older ones
+        # What calls try, the latest first.
+        self._walks: tuple[tuple[Specialisation, Walk], ...] = ()
         self._lock = freed(threading.RLock())
         self._attempts = Attempts(signature, self._lock)
         self.methods: Methods[Function[..., Any]] = Methods(self._lock)
@@ -91,14 +92,17 @@ class Programs:
                         function.on_recompile, function.disable, function.progress,
                         function.shares)
 
-    def prepared(self, problem: BaseException) -> BaseException | None:
+    def prepared(
+        self, function: Function[..., Any], problem: BaseException
+    ) -> BaseException | None:
         """What is to be raised of what a call has raised: an exception of the function's own in
         the place of a check. None if the call is to be made again, with longer lists."""
         told: BaseException = problem
         if isinstance(problem, FailedAssertionError):
             told = exception(problem, [made.traced.failures for made in self.specialisations()])
         leave(problem)
-        if isinstance(problem, OutOfRangeError) and is_full(problem) and self._more_capacity():
+        if isinstance(problem, OutOfRangeError) and is_full(problem) and (
+                self._more_capacity(function)):
             return None
         return told
 
@@ -111,7 +115,7 @@ class Programs:
     def _signature(self) -> Signature:
         return self._attempts.signature
 
-    def _more_capacity(self) -> bool:
+    def _more_capacity(self, function: Function[..., Any]) -> bool:
         """Have programs made anew whose lists are too short; False if they may not be longer."""
         with self._lock:
             capacity = self._attempts.capacity
@@ -121,7 +125,7 @@ class Programs:
                 return False
             for made in self._made.values():
                 if self._outdated(made):
-                    self._forget(made)
+                    self._forget(function, made)
             return True
 
     def _outdated(self, made: Specialisation) -> str | None:
@@ -139,19 +143,10 @@ class Programs:
             return self._function(*args, **kwargs)
         if (ctx := _trace()) is not None:
             return self._recorded(ctx, args, kwargs)
-        signature = self._attempts.signature
-        short = not kwargs and len(args) <= signature.required
-        given = args if short else signature.by_position(args, kwargs)
-        if given is not None:
-            for way in self._ways[1:] if short else self._ways:
-                result = way(*given)
-                if result is not NotImplemented:
-                    return result
-            args, kwargs = given, {}
         method = self.methods.called(function, args)
         if method is not function:
             return method(*args[1:], **kwargs)
-        return self._look_up(args, kwargs)
+        return self._look_up(function, args, kwargs)
 
     def _recorded(
         self, ctx: TraceContext, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -168,7 +163,9 @@ class Programs:
         result = function(*args, **kwargs)
         return checked(ctx, result, first) if ctx.endless else result
 
-    def _look_up(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def _look_up(
+        self, function: Function[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
         call = Call.of(self._signature, args, kwargs)
         found = self._aliases.get((call.structure, tuple(map(_kind_of, call.leaves))))
         if found is None or self._outdated(found):
@@ -176,33 +173,42 @@ class Programs:
             if graph is not None:  # arguments of a graph that is not being built just now
                 with graph.activate():
                     return self._recorded(graph, args, kwargs)
-            found, call = self._made_for(call)
+            found, call = self._made_for(function, call)
         given = found.traced.given(call.leaves)
         if self._options.verify:
             return verified(found, given)
         raw = found.program.run(given)
-        way = found.direct
-        if way is not None and way not in self._ways:
-            with self._lock:
-                # Else another thread was first, the cache was cleared meanwhile, or another
-                # specialisation has taken its place.
-                if way not in self._ways and any(found is made for made in self._made.values()):
-                    self._ways = (way, *self._ways[:_WAYS - 1])
-                    self.direct = way
+        self._offer(function, found)
         return found.traced.results(raw)
 
-    def _made_for(self, call: Call) -> tuple[Specialisation, Call]:
+    def _offer(self, function: Function[..., Any], made: Specialisation) -> None:
+        """Have calls try the walk of a specialisation first, unless they do."""
+        walk = made.walk
+        if walk is None or (self._walks and self._walks[0][1] is walk):
+            return
+        with self._lock:
+            # Else the cache was cleared meanwhile, or another has taken its place.
+            if any(made is each for each in self._made.values()):
+                others = [pair for pair in self._walks if pair[0] is not made]
+                self._walks = ((made, walk), *others[:_WALKS - 1])
+                function.let(together([walk for _, walk in self._walks]))
+
+    def _made_for(
+        self, function: Function[..., Any], call: Call
+    ) -> tuple[Specialisation, Call]:
         """The program for a call, and the call that it is for: some numbers may be static now."""
         start = time.perf_counter()
         made, call = self._attempts.until_made(
-            lambda call, request: self._specialised(call, request, start), call)
+            lambda call, request: self._specialised(function, call, request, start), call)
         aliases = self._aliases
         if len(aliases) >= _ALIASES:
             aliases.clear()
         aliases[call.structure, tuple(map(_kind_of, call.leaves))] = made
         return made, call
 
-    def _specialised(self, call: Call, request: Request, start: float) -> Specialisation | Need:
+    def _specialised(
+        self, function: Function[..., Any], call: Call, request: Request, start: float
+    ) -> Specialisation | Need:
         """The program for a call, which has waited for it since ``start``."""
         key = call.structure, call.types, tuple(
             id(leaf) for leaf in call.leaves if isinstance(leaf, Variable))
@@ -232,7 +238,7 @@ class Programs:
                 self._warn(change, made.milliseconds)
             self._made[key] = made
             if found is not None:
-                self._forget(found)
+                self._forget(function, found)
             return made
 
     def _make(self, call: Call, request: Request, start: float) -> Specialisation | Need:
@@ -243,8 +249,11 @@ class Programs:
                 return traced
             stages, sources = stages_of(traced, self._options)
             program = make_step(stages, sources, traced.variables)
-        return Specialisation(traced, stages, program, tuple(call.names), call.types,
-                              1e3 * (time.perf_counter() - start), call.rivals())
+        variables = {at: leaf for at, leaf in enumerate(call.leaves) if isinstance(leaf, Variable)}
+        walker = functools.partial(walk_of, traced, program, call.signature, variables)
+        return Specialisation(
+            traced, stages, program, tuple(call.names), call.types,
+            1e3 * (time.perf_counter() - start), walker)
 
     def _is_choice(self, structure: tree.TreeDef) -> bool:
         """Whether there is a call from which this one differs in texts, bools and members of enums
@@ -261,10 +270,10 @@ class Programs:
     def _compiling(self, traced: bool = False) -> AbstractContextManager[None]:
         return compiling(self._name, self._progress, (not traced) + len(STEPS) + len(BUILDING))
 
-    def _forget(self, old: Specialisation) -> None:
+    def _forget(self, function: Function[..., Any], old: Specialisation) -> None:
         """Let go of a specialisation that another one has taken the place of."""
-        self._ways = tuple(way for way in self._ways if way is not old.direct)
-        self.direct = self._ways[0] if self._ways else miss
+        self._walks = tuple(pair for pair in self._walks if pair[0] is not old)
+        function.let(together([walk for _, walk in self._walks]))
         for key in [key for key, made in list(self._aliases.items()) if made is old]:
             self._aliases.pop(key, None)
 
@@ -357,16 +366,16 @@ class Programs:
         """What each specialisation has cost."""
         return [made.milliseconds for made in self.specialisations()]
 
-    def clear(self) -> None:
+    def clear(self, function: Function[..., Any]) -> None:
         """Forget all specialisations. Their code is unmapped as soon as no call is running it and
         nothing else holds it."""
         with self._lock:
-            held = self._made, self._aliases, self.direct, self._ways
-            self._made, self._aliases = {}, {}
-            self.direct, self._ways = miss, ()
+            held = self._made, self._aliases, self._walks, function.walks
+            self._made, self._aliases, self._walks = {}, {}, ()
+            function.let(None)
         del held  # here, where no lock is held, code is unmapped
-        for function in self.methods:
-            function.clear_cache()
+        for each in self.methods:
+            each.clear_cache()
 
 
 def _kind_of(leaf: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -16,13 +16,11 @@ from ...ir.interp.graph import run_graph
 from ...ir.plans.entry import SCALARS
 from ...ir.record import record, replace
 from ...ir.types import TensorType
+from ...runtime.entry.walk import Walk
 from ...runtime.program import Program, Source
 from ...runtime.state import Writer
-from ..face import tree
-from ..face.exact import immutable
-from ..face.held import is_plain
 from ..face.options import Options
-from ..face.signature import is_default
+from ..face.signature import Signature
 from ..tracing.context.request import Need
 from ..tracing.guards.draws import Draws
 from ..tracing.guards.guard import Guards
@@ -32,7 +30,7 @@ from .flow import FlowStages
 from .link import holding
 from .pipeline import Stages
 from .recent import Arrays, may_stay
-from .ways import avoiding, guarded, numbers, without
+from .walks import walk_of
 
 # What Python calls the numbers among the arguments.
 _NUMBERS = MappingProxyType({dtype: kind for kind, (_, dtype) in SCALARS.items()})
@@ -52,42 +50,21 @@ class Specialisation:
     names: tuple[str, ...]
     types: tuple[tuple[str, TensorType], ...]
     milliseconds: float
-    rivals: Sequence[tuple[int, Any]] = ()  # see Signature.rivals
+    walker: Callable[[], Walk | None] = lambda: None  # by which native code takes calls
+    _walk: tuple[int, Walk | None] = (-1, None)
+
+    @property
+    def walk(self) -> Walk | None:
+        """The walk of this program, with the objects that its guards expect now."""
+        version = self.traced.guards.version
+        if self._walk[0] != version:
+            self._walk = version, self.walker()
+        return self._walk[1]
 
     def signature(self) -> dict[str, str]:
         """The types of the arguments by name."""
         return {name: f"{type_}" if kind != "number" else _NUMBERS[type_.dtype.name]
                 for name, (kind, type_) in zip(self.names, self.types, strict=True)}
-
-    @functools.cached_property
-    def direct(self) -> Callable[..., Any] | None:
-        """The shortest way for calls whose arguments are arrays and numbers by position.
-
-        Native code itself, where it takes and gives just what the function does; else the
-        executor. NotImplemented sends a call the long way.
-        """
-        traced = self.traced
-        arguments, keywords = traced.in_tree.children
-        out = traced.out_tree
-        plain_out = out.kind is None or (out.kind is tuple and len(out.children) > 0 and all(
-            child.kind is None for child in out.children))
-        places = [at for at, child in enumerate(arguments.children) if child.kind is None]
-        fixed = [(at, child.meta, _key_of(child)) for at, child in enumerate(arguments.children)
-                 if child.kind is type(None)
-                 or (child.kind is tree.Static and (
-                     is_default(child) or immutable(child.meta) or tree.constant(child.meta)))]
-        if (keywords.count or len(places) + len(fixed) < len(arguments.children)
-                or any(leaf.param is None for leaf in traced.leaves)):
-            return None
-        native = plain_out and self.program.stateless and isinstance(self.stages, Stages)
-        way = self.program.direct if native else _attempt_of(traced, self.program)
-        if native and not {"number", "0-d"}.isdisjoint(traced.out_kinds):
-            way = numbers(traced.out_kinds, way, single=out.kind is None)
-        if fixed:
-            way = without(fixed, places, way)
-        if traced.guards.all:
-            way = guarded(traced.guards, way)
-        return avoiding(self.rivals, way) if self.rivals else way
 
 
 def without_arrays(made: Specialisation | Need, arrays: Arrays) -> Specialisation | None:
@@ -102,32 +79,18 @@ def without_arrays(made: Specialisation | Need, arrays: Arrays) -> Specialisatio
     captures = tuple(each._replace(array=np.array(number)) for each, number in zip(
         made.traced.captures, numbers, strict=True))
     return replace(made, program=holding(made.program, [], made.stages.options),
+                   walker=lambda: None, _walk=(-1, None),
                    traced=replace(made.traced, captures=captures, guards=Guards(())))
 
 
 def with_arrays(function: Any, kept: Specialisation, arrays: Arrays) -> Specialisation:
     """What ``without_arrays`` has given, for a function that closes over these arrays."""
     own = [arrays[int(capture.array)] for capture in kept.traced.captures]
-    return replace(kept, program=holding(kept.program, own, kept.stages.options),
-                   traced=kept.traced.closing_over(
-                       own, Guards(guards_of(function, Draws(function).functions, own))))
-
-
-def _key_of(static: tree.TreeDef) -> Hashable:
-    """The key of what may hold something else at the next call; None for what is always the same
-    as itself."""
-    value = static.meta
-    return static.key if tree.holds(value) and not (
-        is_default(static) or is_plain(value)) else None
-
-
-def _attempt_of(traced: Traced, program: Program) -> Callable[..., Any]:
-    """The executor as a function, which does not hold the specialisation that keeps it."""
-    def attempt(*args: Any) -> Any:
-        raw = program.attempt(*args)
-        return raw if raw is NotImplemented else traced.results(raw)
-
-    return attempt
+    program = holding(kept.program, own, kept.stages.options)
+    traced = kept.traced.closing_over(
+        own, Guards(guards_of(function, Draws(function).functions, own)))
+    return replace(kept, program=program, traced=traced, walker=functools.partial(
+        walk_of, traced, program, Signature(function), {}))
 
 
 def stages_of(

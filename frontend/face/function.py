@@ -1,7 +1,8 @@
 """What ``@weft.compile`` gives: a function that is ready to be called, and not yet compiled.
 
-Calls with arrays and numbers by position go straight to native code. For all others, and before
-there is any, it asks its ``Programs``, with the first of which the engine is loaded.
+Calls go straight to native code (``runtime.entry.walk``), which takes the place of ``__call__`` as
+soon as there is some. Those that it is not for go to the ``Programs`` of the function, with which
+the engine is loaded.
 """
 
 from __future__ import annotations
@@ -9,14 +10,25 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+)
 
 from ...ir.forks import freed
 from . import tree
 from .boundary import boundary, leave
+from .callables import Callable as Callable_
+from .callables import may_be_native, point
 from .loading import load
 from .options import Hook, Options
-from .recording import RECORDING
 from .signature import Signature
 
 if TYPE_CHECKING:
@@ -26,9 +38,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 OnRecompile = Literal["warn", "silent", "error"]
-
-_trace = RECORDING.get  # the trace that records the running code, looked up at each call
-
 
 class RecompileWarning(UserWarning):
     """A function was compiled again, because arguments came with another type."""
@@ -43,14 +52,12 @@ class CacheInfo(NamedTuple):
 
 class Programs(Protocol):
     """What a function asks of the engine; ``engine.programs.Programs``. ``methods`` are the
-    functions of single objects, ``direct`` is native code that takes arguments by position, and
-    gives NotImplemented for those that are not for it."""
+    functions of single objects."""
 
     methods: Any
-    direct: Callable[..., Any]
 
     def call(self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any: ...
-    def prepared(self, problem: BaseException) -> BaseException | None: ...
+    def prepared(self, function: Any, problem: BaseException) -> BaseException | None: ...
     def trace(self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Traced: ...
     def lower(self, function: Any, first: tuple[Any, ...], args: tuple[Any, ...],
               kwargs: Mapping[str, Any]) -> Lowered: ...
@@ -60,18 +67,14 @@ class Programs(Protocol):
     def specialisations(self) -> list[Any]: ...
     def explain(self) -> str: ...
     def milliseconds(self) -> list[float]: ...
-    def clear(self) -> None: ...
+    def clear(self, function: Any) -> None: ...
 
 
 class _Unloaded:
     """What a function has before it has programs: each call loads them."""
 
     @staticmethod
-    def direct(*args: Any) -> Any:
-        return NotImplemented
-
-    @staticmethod
-    def prepared(problem: BaseException) -> BaseException:
+    def prepared(function: Any, problem: BaseException) -> BaseException:
         leave(problem)
         return problem
 
@@ -79,8 +82,11 @@ class _Unloaded:
 _UNLOADED = _Unloaded()
 
 
-class Function(Generic[P, R]):
+class Function(Callable_, Generic[P, R]):
     """A compiled function; see ``weft.compile``."""
+
+    __slots__ = ("__dict__", "__weakref__", "walks")
+    door: ClassVar[int] = 0  # where native code takes calls
 
     __name__: str
     __qualname__: str
@@ -99,23 +105,39 @@ class Function(Generic[P, R]):
         self.binds: type = binds if binds is not None else (
             object if hasattr(type(function), "__get__") else staticmethod)
         self.owners: tuple[type, ...] = ()  # classes that have it as an attribute
+        self.walks: Any = None  # what native calls try in turn; see ``runtime.entry.walk``
         self._lock = freed(threading.Lock())
         self._made: Programs | _Unloaded = _UNLOADED
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            if not kwargs and _trace() is None:
-                result = self._made.direct(*args)
-                if result is not NotImplemented:
-                    return result  # type: ignore[no-any-return]
             return self.programs.call(self, args, kwargs)  # type: ignore[no-any-return]
         except BaseException as problem:
-            told = self._made.prepared(problem)
+            told = self._made.prepared(self, problem)
             if told is problem:
                 raise
             if told is not None:
                 raise told from problem
         return self(*args, **kwargs)
+
+    @classmethod
+    def open(cls, door: int) -> None:
+        """Have calls of functions that have walks go to native code at this address."""
+        if not cls.door and may_be_native(cls):
+            cls.door = door
+
+    def let(self, walks: Any) -> None:
+        """Have native calls try these walks, or none."""
+        self.walks = walks
+        if self.door:
+            point(self, 0 if walks is None else self.door)
+
+    def told(self, problem: BaseException) -> BaseException | None:
+        """What a native call raises that has ended so; None: it is to be made again."""
+        told = self._made.prepared(self, problem)
+        if told is not None and told is not problem:
+            told.__cause__ = problem
+        return told
 
     @property
     def programs(self) -> Programs:
@@ -213,4 +235,4 @@ class Function(Generic[P, R]):
 
         Their code is unmapped as soon as no call is running it and nothing else holds it.
         """
-        self.programs.clear()
+        self.programs.clear(self)

@@ -91,8 +91,8 @@ class Signature:
         self.positional = [p.name for p in positional]
         self.rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "")
         self._any_keyword = any(p.kind is p.VAR_KEYWORD for p in parameters)
-        self._keyword_only = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
-        self._unnamed = sum(p.kind is p.POSITIONAL_ONLY for p in parameters)
+        self.keyword_only = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+        self.unnamed = sum(p.kind is p.POSITIONAL_ONLY for p in parameters)
         self.defaults = {p.name: _Default(p.default) for p in parameters
                           if p.default is not p.empty}
         self.required = sum(p.name not in self.defaults for p in positional)
@@ -118,34 +118,6 @@ class Signature:
         made.is_type = is_type
         return made
 
-    def by_position(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> tuple[Any, ...] | None:
-        """A call as the shortest one by position that says the same, if there is one; cheap, so
-        it may be longer than needed: defaults are known by identity only."""
-        count, values = len(args), list(args)
-        if kwargs:
-            left = len(kwargs)
-            if count < self._unnamed:
-                return None
-            for name in self.positional[count:]:
-                if name in kwargs:
-                    values.append(kwargs[name])
-                    left -= 1
-                    if not left:
-                        break
-                elif name in self.defaults:
-                    values.append(self.defaults[name].value)
-                else:
-                    return None
-            if left:
-                return None
-        if self.required < len(values) <= len(self.positional):
-            while len(values) > self.required and (
-                    values[-1] is self.defaults[self.positional[len(values) - 1]].value):
-                values.pop()
-        return tuple(values)
-
     def bind(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
@@ -160,12 +132,12 @@ class Signature:
         named = dict(kwargs)
         values = list(args[:count])
         for name in self.positional[len(args):]:
-            may = len(values) >= self._unnamed
+            may = len(values) >= self.unnamed
             values.append(named.pop(name, _OMITTED) if may else _OMITTED)
         values = [self._filled(name, value)
                   for name, value in zip(self.positional, values, strict=True)]
-        only = {name: self._filled(name, named.pop(name, _OMITTED)) for name in self._keyword_only}
-        twice = named.keys() & set(self.positional[self._unnamed:])
+        only = {name: self._filled(name, named.pop(name, _OMITTED)) for name in self.keyword_only}
+        twice = named.keys() & set(self.positional[self.unnamed:])
         missing = any(value is _OMITTED for value in (*values, *only.values()))
         if (missing or twice or (named and not self._any_keyword)
                 or (len(args) > count and not self.rest)):
@@ -183,17 +155,6 @@ class Signature:
     def _is_default(self, name: str, value: Any) -> bool:
         default = self.defaults.get(name)
         return default is not None and value is default.static
-
-    def rivals(self, args: tuple[Any, ...]) -> list[tuple[int, Any]]:
-        """The places of traced arguments for which another value of the same type, that of the
-        default, is not traced; and these values. ``args`` are in normal form."""
-        found = []
-        for at, (name, value) in enumerate(zip(self.positional, args, strict=False)):
-            default = self.defaults.get(name)
-            if (default is not None and type(value) is type(default.value)
-                    and isinstance(value, (bool, int, float))):
-                found.append((at, default.value))
-        return found
 
     def flatten(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]

@@ -53,10 +53,6 @@ class Call:
         """A call, flattened once for all that is to be known of it."""
         return Call(signature, args, kwargs, *signature.flatten(args, kwargs))
 
-    def rivals(self) -> list[tuple[int, Any]]:
-        """See ``Signature.rivals``."""
-        return self.signature.rivals(self.signature.bind(self.args, self.kwargs)[0])
-
     def with_fixed(self, names: Iterable[str]) -> Call:
         """The same call, of which these leaves are static, too."""
         return Call.of(self.signature.with_fixed(names), self.args, self.kwargs)

@@ -37,8 +37,10 @@ from ...ir.types import DTYPES
 from ..host import HostSteps
 from ..lifetime import Lifetime
 from ..looks import MAIN, WATCHED, look
+from ..state import COMMITS
 from .control import Control
 from .float_errors import ORDINARY, QUIET, STATE, tell_unheard
+from .walk import Door, cell_offsets
 
 Array = NDArray[Any]
 Lookup = Callable[[str], int]
@@ -55,11 +57,15 @@ _NUMPY_SLOTS = {  # positions in NumPy's table of C functions
 _FIELDS = frozenset({  # offsets that we know how to check
     "object.type", "array.data", "array.nd", "array.dims", "array.descr", "array.flags",
     "descr.scalar", "descr.byteorder", "descr.num", "complex.value", "scalar.value",
+    "tuple.items",
 })
+_OF_THE_DOOR = frozenset({"function.walks", "recording", "slowly", "told"})  # where there is one
 _LIBC = frozenset({"aligned_alloc", "free", "madvise", "memcpy", "memmove", "memset"})
 _OBJECTS: Mapping[str, object] = MappingProxyType({
-    "True": True, "False": False, "NotImplemented": NotImplemented, "MemoryError": MemoryError,
-    "float": float, "int": int, "complex": complex, "ndarray": np.ndarray,
+    "True": True, "False": False, "None": None, "NotImplemented": NotImplemented,
+    "MemoryError": MemoryError, "float": float, "int": int, "complex": complex, "str": str,
+    "bytes": bytes, "dict": dict, "ndarray": np.ndarray, "asarray": np.asarray, "empty": (),
+    **{name: sys.intern(name) for name in ("acquire", "release", "item")},
 })
 _INT64 = range(-(2**63), 2**63)
 _METHOD_FLAGS = 0x80 | 0x02  # METH_FASTCALL | METH_KEYWORDS
@@ -131,6 +137,9 @@ def layout_holds(facts: frozenset[tuple[str, int]]) -> bool:
         return False
     number = complex(0.1, -7.0)
     parts = ctypes.string_at(id(number) + offset["complex.value"], 16)
+    pair = (number, offset)
+    if [_word(id(pair) + offset["tuple.items"] + 8 * at) for at in (0, 1)] != [*map(id, pair)]:
+        return False
     return parts == np.complex128(number).tobytes() and all(
         _value_holds(np.ones((), dtype.numpy)[()], offset["scalar.value"])
         for dtype in DTYPES.values())
@@ -191,7 +200,7 @@ def _manifest(table: int) -> tuple[dict[str, int], list[str]]:
 def _fill(table: int, names: Iterable[str], values: Mapping[str, int]) -> None:
     """Write the slots, which come after the pointer to the manifest; spare is the code's own."""
     for index, name in enumerate(names, 1):
-        if name == "spare":
+        if name == "spare" or (name in _OF_THE_DOOR and name not in values):
             continue
         value = values[name] if name in values else _process_address(name)
         ctypes.c_uint64.from_address(table + 8 * index).value = value
@@ -214,7 +223,7 @@ class Support:
     go. Raises RuntimeError where the code does not fit this process.
     """
 
-    def __init__(self, lookup: Lookup, keep: object) -> None:
+    def __init__(self, lookup: Lookup, keep: object, door: Door | None = None) -> None:
         table = lookup("weft_support_python")
         facts, names = _manifest(table)
         self.format = facts.pop("entry")
@@ -239,7 +248,9 @@ class Support:
                              "watched": ctypes.addressof(WATCHED), "main": ctypes.addressof(MAIN),
                              "errstate": id(STATE), "ordinary": id(ORDINARY),
                              "quiet": ctypes.addressof(QUIET.word),
-                             "unheard": id(tell_unheard)})
+                             "unheard": id(tell_unheard), "commits": id(COMMITS),
+                             **cell_offsets(), **({} if door is None else door.values())})
+        self.door = lookup("weft_door")
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
 
     def pool_state(self) -> PoolState:
@@ -253,9 +264,9 @@ class Support:
 class NativeCall:
     """``call`` is the builtin; hold on to it or to this, the rest follows."""
 
-    def __init__(self, call: Callable[..., Any], threads: int, free: Callable[[], Any],
-                 entry: int, ways: tuple[int, int]) -> None:
-        self.call = call
+    def __init__(self, call: Callable[..., Any], address: int, threads: int,
+                 free: Callable[[], Any], entry: int, ways: tuple[int, int]) -> None:
+        self.call, self.address = call, address
         # Both are in the code, which `call` holds.
         self._threads = ctypes.c_int64.from_address(threads)
         self._entry, self._ways = ctypes.c_uint64.from_address(entry), ways
@@ -322,7 +333,8 @@ def native_call(
     call = new(ctypes.addressof(definition), owner, None)
     threads_at, entry_at = (table + 8 * (1 + names.index(slot)) for slot in (
         "threads", "weft_entry"))
-    return NativeCall(call, threads_at, free, entry_at, (support.entry, support.refuse))
+    return NativeCall(call, function, threads_at, free, entry_at,
+                      (support.entry, support.refuse))
 
 
 def _end(free: Callable[[], Any], *held: object) -> None:

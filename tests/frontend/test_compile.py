@@ -743,7 +743,7 @@ def test_verify_reports_what_differs(monkeypatch: pytest.MonkeyPatch) -> None:
         return x * 2
 
     function(X)
-    made = next(iter(function._made.values()))
+    made = next(iter(function.programs._made.values()))
     right = made.program.run
     monkeypatch.setattr(made.program, "run", lambda given: tuple(y + 1 for y in right(given)))
     with pytest.raises(weft.Error, match=r"W601: native code gives .* the interpreter") as caught:
@@ -913,7 +913,7 @@ def test_changed_thread_limit_reaches_compiled_functions() -> None:
     function = weft.compile(lambda x: x @ x.T)
     fixed = weft.compile(threads=2)(lambda x: x @ x.T)
     function(X), fixed(X)
-    programs = [next(iter(f._made.values())).program for f in (function, fixed)]
+    programs = [next(iter(f.programs._made.values())).program for f in (function, fixed)]
     before = programs[0].threads
     try:
         weft.set_num_threads(3)

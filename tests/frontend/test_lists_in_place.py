@@ -101,7 +101,7 @@ def test_flood_fills_copy_no_list(fill: Callable[..., Any]) -> None:
     got, want = compiled(GRID, 5, 6), fill(GRID, 5, 6)
     for one, other in zip(weft.tree.leaves(got), weft.tree.leaves(want), strict=True):
         np.testing.assert_array_equal(one, other)
-    made = next(iter(compiled._made.values()))  # whose lists have room for all
+    made = next(iter(compiled.programs._made.values()))  # whose lists have room for all
     assert not copies(made.stages.text("plan"))
 
 

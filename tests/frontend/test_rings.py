@@ -130,7 +130,7 @@ def test_nothing_to_take_is_an_error() -> None:
 def test_no_iteration_moves_the_rows() -> None:
     compiled = weft.compile(window)
     compiled(X, 3.0)
-    made = next(iter(compiled._made.values()))
+    made = next(iter(compiled.programs._made.values()))
     text = made.stages.text("plan")
     loop = text[text.index("  loop "):]
     loop = loop[:loop.index("\n  }")]

@@ -118,7 +118,7 @@ def test_no_cycle_keeps_code(function: Callable[..., Any]) -> None:
     f = weft.compile(function)
     f(X)
     f(X)
-    made = weakref.ref(next(iter(f._made.values())).program)
+    made = weakref.ref(next(iter(f.programs._made.values())).program)
     gc.disable()
     try:
         f.clear_cache()
@@ -158,7 +158,7 @@ def test_a_direct_callable_outlives_its_function(captured: bool) -> None:
     more = np.arange(7.0) if captured else 0.0
     f = weft.compile(lambda x: np.sqrt(x) + more)
     f(X)
-    direct = f._direct
+    direct = next(iter(f.programs._made.values())).program.direct
     f.clear_cache()
     del f
     gc.collect()

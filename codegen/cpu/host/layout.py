@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from ..text import FunctionText
 
-FORMAT = 6  # of header and rows; a program and a support of different formats never meet
+FORMAT = 7  # of header and rows; a program and a support of different formats never meet
 HEADER = ("inputs", "results", "scalars", "symbols", "dims", "flags", "arena", "program",
           "arena_of", "sizes_of")  # of a program's constants, eight bytes each
 ROW = ("kind", "dtype", "twin", "rank", "item")  # then the dims, see `dim_word`
@@ -35,6 +35,7 @@ LAYOUT: Mapping[str, int] = MappingProxyType({
     "descr.num": 28,
     "complex.value": 16,
     "scalar.value": 16,
+    "tuple.items": 24,
 })
 """Byte offsets in CPython's and NumPy's structures; the runtime checks them before any call."""
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 from ....ir.plans.control import ABORTED
 from ....ir.plans.entry import MAX_RANK
 from ....ir.plans.plan import MISFIT, NO_MEMORY
-from ....ir.plans.stack import ARGUMENTS_BYTES
 from ..text import COLD, FunctionText
 from .layout import (
     FORMAT,
@@ -41,8 +40,10 @@ from .layout import (
     row_word,
     slot_of,
 )
+from .memory import leave, memory
 from .pool import POOLED_BYTES, Emitted, ImportTable, emit_blocks, emit_pool
 from .running import emit_host, emit_look, emit_run
+from .walk import emit_door, emit_python, emit_told, emit_walk
 
 _DENSE = 0x1 | 0x100  # NumPy's array flags: in C order, aligned
 
@@ -69,11 +70,16 @@ def emit_support() -> Emitted:
         _release(table),
         _undo(table),
         _drop(table),
+        *emit_walk(table),
+        emit_door(table),
+        emit_told(table),
+        emit_python(table),
         *emit_blocks(table),
         *pool.functions,
     )
     facts = [f"entry={FORMAT}", *(f"{key}={value}" for key, value in LAYOUT.items())]
-    exports = ("weft_entry", "weft_refuse", "weft_release", table.name, *pool.exports)
+    exports = ("weft_entry", "weft_refuse", "weft_release", "weft_door", table.name,
+               *pool.exports)
     return Emitted(functions, (*pool.globals_, *table.globals_(facts)), exports)
 
 
@@ -87,7 +93,7 @@ def _entry(table: ImportTable) -> FunctionText:
     # Slots for numbers, copies of arrays, pointers to data, results, dims.
     words = f(f"add i64 {f(f'mul i64 {inputs}, 3')}, {f(f'shl i64 {count}, 1')}")
     size = f(f"shl i64 {f(f'add i64 {words}, ' + header_word(f, 'dims'))}, 3")
-    slots, heap = _memory(f, table, size)
+    slots, heap = memory(f, table, size)
     copies = element(f, "i64", slots, inputs)
     pointers = element(f, "i64", copies, inputs)
     results = element(f, "i64", pointers, f(f"add i64 {inputs}, {count}"))
@@ -102,7 +108,7 @@ def _entry(table: ImportTable) -> FunctionText:
     wanted = f(f"load i64, ptr {strided}")
     f.branch(f(f"icmp eq i64 {wanted}, 0"), "dense", "loose")
     f.place("dense")
-    _leave(f, table, heap, f(serve))
+    leave(f, table, heap, f(serve))
     f.place("loose")
     made = f(f"call i64 @weft_copies(ptr %args, i64 {inputs}, ptr {first}, ptr {pointers}, "
              f"ptr {copies}, ptr %table)")
@@ -110,11 +116,11 @@ def _entry(table: ImportTable) -> FunctionText:
     f.place("copied")
     result = f(serve)
     f.do(f"call void @weft_drop(ptr {copies}, i64 {made})")
-    _leave(f, table, heap, result)
+    leave(f, table, heap, result)
     f.place("short")
-    _leave(f, table, heap, f(f"call ptr @weft_undo(ptr {copies}, i64 {made})"))
+    leave(f, table, heap, f(f"call ptr @weft_undo(ptr {copies}, i64 {made})"))
     f.place("unfit")
-    _leave(f, table, heap, f("call ptr @weft_undo(ptr null, i64 0)"))
+    leave(f, table, heap, f("call ptr @weft_undo(ptr null, i64 0)"))
     f.place("full")
     table.call(f, "ptr", "PyErr_NoMemory")
     f.ret("ptr null")
@@ -156,28 +162,6 @@ def _serve(table: ImportTable) -> FunctionText:
     f.place("miss")
     f.ret(f"ptr {f('call ptr @weft_undo(ptr null, i64 0)')}")
     return f
-
-
-def _memory(f: FunctionText, table: ImportTable, size: str) -> tuple[str, str]:
-    """Memory for a call: its share of the stack if that is enough, else a block of the heap, which
-    is told, too; it is null on the stack."""
-    stack = f.alloca("i8", ARGUMENTS_BYTES, 16)
-    before, block, ready = f.block, f.fresh("block"), f.fresh("ready")
-    f.branch(f(f"icmp ule i64 {size}, {ARGUMENTS_BYTES}"), ready, block)
-    f.place(block)
-    found = table.call(f, "ptr", "aligned_alloc", ("i64", "64"),
-                       ("i64", f(f"and i64 {f(f'add i64 {size}, 63')}, -64")))
-    f.branch(f(f"icmp eq ptr {found}, null"), "full", ready)
-    f.place(ready)
-    return (f(f"phi ptr [ {stack}, %{before} ], [ {found}, %{block} ]"),
-            f(f"phi ptr [ null, %{before} ], [ {found}, %{block} ]"))
-
-
-def _leave(f: FunctionText, table: ImportTable, heap: str, answer: str) -> None:
-    """Return from a call; what it has of the heap goes back."""
-    with f.when(f(f"icmp ne ptr {heap}, null")):
-        table.call(f, "void", "free", ("ptr", heap))
-    f.ret(f"ptr {answer}")
 
 
 def _refuse(table: ImportTable) -> FunctionText:

@@ -23,6 +23,7 @@ from ....ir.indices.index import Dim
 from ....ir.loc import Loc
 from ....ir.record import record, replace
 from ....ir.types import Device, DType
+from ...face import recording
 from ...face.source import user_loc
 from .request import Asked, Request
 
@@ -115,7 +116,7 @@ class Scope:
     after: tuple[tuple[Recording, Node], ...] = ()
 
 
-RECORDING: ContextVar[Recording | None] = ContextVar("weft_active_trace", default=None)
+RECORDING: ContextVar[Recording | None] = recording.RECORDING
 _NOTHING = Scope()
 SCOPE: ContextVar[Scope] = ContextVar("weft_scope", default=_NOTHING)
 

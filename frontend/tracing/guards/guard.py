@@ -220,6 +220,7 @@ class Guards:
 
     def __init__(self, guards: Sequence[Guard]) -> None:
         self.all = tuple(guards)
+        self.version = 0  # of the objects that are expected
         self.hold: Callable[[], bool] = _checker(self.all)
 
     def __iter__(self) -> Any:
@@ -233,6 +234,7 @@ class Guards:
         if failed is None:  # what is there is the same, in other objects
             self.all = tuple([_renewed(guard) for guard in self.all])
             self.hold = _checker(self.all)
+            self.version += 1
         return failed
 
 

@@ -1,0 +1,302 @@
+"""The walk of a specialisation: how native code takes its calls apart, without any Python."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...ir.plans.walk import BUILD, GUARDS, MATCH, SOURCES
+from ...runtime.entry.walk import Parts, Walk, Words
+from ...runtime.program import Program
+from ...runtime.state import Cell
+from ...runtime.tree import HANDLERS, TreeDef, dataclass_fields, is_namespace, keys_of
+from ..face import tree
+from ..face.exact import immutable
+from ..face.held import is_plain
+from ..face.signature import Signature, is_default
+from ..tracing.arrays.variable import Variable
+from ..tracing.guards.guard import Guard, Kind, Path
+from ..tracing.guards.guard import Step as PathStep
+from ..tracing.trace import Traced
+
+_DEEP = 60  # levels of a nest
+_BY_VALUE = frozenset({int, float, str, bytes, bool})
+
+
+class _UnwalkableError(Exception):
+    """There is something that only Python can take apart or put together."""
+
+
+def walk_of(
+    traced: Traced, program: Any, signature: Signature, variables: Mapping[int, Variable],
+) -> Walk | None:
+    """The walk of a program, None where only Python can call it. ``variables`` are those leaves of
+    its arguments that are some, by number."""
+    if type(program) is not Program or not program.walkable:
+        return None
+    match = _Match(traced, variables)
+    build = Words()
+    try:
+        slots = _slots(signature, traced.in_tree)
+        for _, pattern, default in slots:
+            match.slot(pattern, default)
+        _Build(build, traced.out_kinds).add(traced.out_tree)
+        guards = _Guarded()
+        for guard in traced.guards:
+            guards.add(guard)
+    except _UnwalkableError:
+        return None
+    sources = Words()
+    for source in program.sources:
+        name = "leaf" if isinstance(source, int) else "cell" if isinstance(source, Cell) else "held"
+        sources.op(SOURCES, name)
+        sources.number(source) if isinstance(source, int) else sources.object(source)
+    written = program.written
+    names = [name for name, _, _ in slots]
+    parts = Parts(
+        slots=names, positional=max(len(signature.positional), len(
+            traced.in_tree.children[0].children)), match=match.words, leaves=match.leaves,
+        attributes=match.attributes, guards=guards.words, guard_count=guards.count,
+        registers=len(guards.registers), sources=sources, params=len(program.sources),
+        cells_read=sum(isinstance(source, Cell) for source in program.sources),
+        results=len(traced.out_kinds), single=program.single, cells=written,
+        locks=sorted(set(written), key=lambda cell: cell.serial), build=build)
+    return Walk(parts, program.native.address, program.native.call)
+
+
+def _slots(
+    signature: Signature, in_tree: TreeDef
+) -> list[tuple[str | None, TreeDef | None, Any]]:
+    """A name, a pattern and a default for each place of a call: positions, then keywords. None
+    stands for what is left out."""
+    args, kwargs = in_tree.children
+    keys: tuple[Any, ...] = kwargs.meta
+    given = dict(zip(keys, kwargs.children, strict=True))
+    found: list[tuple[str | None, TreeDef | None, Any]] = []
+    named = signature.positional
+    for at in range(max(len(named), len(args.children))):
+        name = named[at] if signature.unnamed <= at < len(named) else None
+        default = signature.defaults.get(named[at]) if at < len(named) else None
+        if at < len(args.children):
+            found.append((name, args.children[at], default))
+        elif default is None:
+            raise _UnwalkableError
+        else:
+            found.append((name, None, default))
+    for name in signature.keyword_only:
+        found.append((name, given.pop(name, None), signature.defaults.get(name)))
+        if found[-1][1] is None and found[-1][2] is None:
+            raise _UnwalkableError
+    if len(given) > 1:  # whose order a function may ask for
+        raise _UnwalkableError
+    return [*found, *[(name, child, None) for name, child in given.items()]]
+
+
+class _Match:
+    """Writes what arguments are to be like."""
+
+    def __init__(self, traced: Traced, variables: Mapping[int, Variable]) -> None:
+        self.words = Words()
+        self.variables = variables
+        self.leaves = self.attributes = self._leaf = 0
+
+    def slot(self, pattern: TreeDef | None, default: Any) -> None:
+        """One argument; ``default`` is what its parameter has."""
+        if pattern is None or is_default(pattern):
+            self.words.op(MATCH, "omitted")
+            self.words.object(default.value)
+            return
+        if pattern.kind is None and default is not None and isinstance(
+                default.value, (bool, int, float)):
+            self.words.op(MATCH, "rival")
+            self.words.object(default.value)
+        self.add(pattern, 0)
+
+    def add(self, pattern: TreeDef, depth: int) -> None:
+        """A nest."""
+        kind, words = pattern.kind, self.words
+        if depth > _DEEP:
+            raise _UnwalkableError
+        if kind is None:
+            self._add_leaf()
+        elif kind is type(None):
+            words.op(MATCH, "same")
+            words.object(None)
+        elif issubclass(kind, tree.Static):
+            self._add_static(pattern)
+        elif kind in (tuple, list) or _is_namedtuple(kind):
+            words.op(MATCH, "list" if kind is list else "tuple")
+            words.object(kind)
+            words.number(len(pattern.children))
+            for child in pattern.children:
+                self.add(child, depth + 1)
+        elif kind is dict:
+            self._add_dict(keys_of(pattern), pattern.children, depth)
+        elif is_namespace(kind):
+            words.op(MATCH, "attributes")
+            words.object(kind)
+            words.number(1)
+            words.object("__dict__")
+            self.attributes += 1
+            self._add_dict(pattern.meta, pattern.children, depth)
+        elif _is_dataclass(kind):
+            self._add_dataclass(pattern, depth)
+        else:
+            raise _UnwalkableError
+
+    def _add_leaf(self) -> None:
+        variable = self.variables.get(self._leaf)
+        self._leaf += 1
+        if variable is None:
+            self.words.op(MATCH, "leaf")
+            self.leaves += 1
+        else:
+            self.words.op(MATCH, "same")
+            self.words.object(variable)
+
+    def _add_static(self, pattern: TreeDef) -> None:
+        value = pattern.meta
+        if tree.holds(value) and not is_plain(value):  # which may hold something else by now
+            raise _UnwalkableError
+        if not (immutable(value) or tree.constant(value)):
+            raise _UnwalkableError
+        self.words.op(MATCH, "equal" if type(value) in _BY_VALUE else "same")
+        self.words.object(value)
+
+    def _add_dict(self, keys: Sequence[Any], children: Sequence[TreeDef], depth: int) -> None:
+        self.words.op(MATCH, "dict")
+        self.words.number(len(children))
+        for key, child in zip(keys, children, strict=True):
+            self.words.object(key)
+            self.add(child, depth + 1)
+
+    def _add_dataclass(self, pattern: TreeDef, depth: int) -> None:
+        assert pattern.kind is not None
+        names, _ = dataclass_fields(pattern.kind)
+        static = dict(pattern.meta)
+        self.words.op(MATCH, "attributes")
+        self.words.object(pattern.kind)
+        self.words.number(len(names) + len(static))
+        self.attributes += len(names) + len(static)
+        for name, child in zip(names, pattern.children, strict=True):
+            self.words.object(name)
+            self.add(child, depth + 1)
+        for name, value in static.items():
+            self.words.object(name)
+            self._add_static(TreeDef(tree.Static, value))
+
+
+class _Build:
+    """Writes how results are put together."""
+
+    def __init__(self, words: Words, kinds: Sequence[str]) -> None:
+        self.words, self._kinds = words, iter(kinds)
+
+    def add(self, out: TreeDef) -> None:
+        """A nest."""
+        kind, words = out.kind, self.words
+        if kind is None:
+            words.op(BUILD, {"number": "number", "0-d": "whole"}.get(next(self._kinds), "result"))
+        elif kind is type(None) or issubclass(kind, tree.Static):
+            words.op(BUILD, "constant")
+            words.object(None if kind is type(None) else out.meta)
+        elif kind in (tuple, list):
+            words.op(BUILD, kind.__name__)
+            words.number(len(out.children))
+            self._add_all(out)
+        elif kind is dict:
+            words.op(BUILD, "dict")
+            words.number(len(out.children))
+            for key, child in zip(keys_of(out), out.children, strict=True):
+                words.object(key)
+                self.add(child)
+        elif _is_namedtuple(kind) and HANDLERS not in kind.__dict__:
+            self._call(kind, tuple(getattr(kind, "_fields")))  # noqa: B009
+            self._add_all(out)
+        elif is_namespace(kind):
+            self._call(kind, tuple(out.meta))
+            self._add_all(out)
+        elif _is_dataclass(kind) and _is_made_of_fields(kind):
+            names, _ = dataclass_fields(kind)
+            static = dict(out.meta)
+            self._call(kind, (*names, *static))
+            self._add_all(out)
+            for value in static.values():
+                words.op(BUILD, "constant")
+                words.object(value)
+        else:
+            raise _UnwalkableError
+
+    def _add_all(self, out: TreeDef) -> None:
+        for child in out.children:
+            self.add(child)
+
+    def _call(self, kind: type, names: tuple[str, ...]) -> None:
+        self.words.op(BUILD, "call")
+        self.words.object(kind, names)
+        self.words.number(len(names))
+
+
+class _Guarded:
+    """Writes guards; what leads to several is looked up once."""
+
+    def __init__(self) -> None:
+        self.words, self.count = Words(), 0
+        self.registers: dict[tuple[Any, ...], int] = {}
+
+    def add(self, guard: Guard) -> None:
+        """One guard, with what leads to it."""
+        found = self._register(guard.path)
+        match guard.kind:
+            case Kind.OBJECT if guard.weak:
+                self._op("refers", found, guard.expected)
+            case Kind.OBJECT | Kind.VALUE:
+                self._op("is", found, guard.expected)
+            case Kind.CLASS:
+                self._op("class", found, guard.expected)
+            case Kind.LENGTH:
+                self._op("length", found)
+                self.words.number(guard.expected)
+            case Kind.KEYS:
+                self._op("keys", found, guard.expected)
+            case Kind.ITEMS:
+                self._op("equals", found, guard.expected)
+            case Kind.ALIAS:
+                other = self._register(guard.expected)
+                self._op("alias", found)
+                self.words.number(other)
+
+    def _register(self, path: Path) -> int:
+        known = self.registers.get(path.key)
+        if known is not None:
+            return known
+        above = self._register(path.above()) if path.steps else None
+        made = self.registers[path.key] = len(self.registers)
+        if above is None:
+            self._op("reference" if path.of else "base", made, path.base)
+        else:
+            step, key = path.steps[-1]
+            self._op("attribute" if step is PathStep.ATTRIBUTE else "item", made)
+            self.words.number(above)
+            self.words.object(key)
+        return made
+
+    def _op(self, name: str, register: int, *objects: object) -> None:
+        self.count += 1
+        self.words.op(GUARDS, name)
+        self.words.number(register)
+        self.words.object(*objects)
+
+
+def _is_namedtuple(kind: type) -> bool:
+    return issubclass(kind, tuple) and hasattr(kind, "_fields")
+
+
+def _is_dataclass(kind: type) -> bool:
+    return "__dataclass_fields__" in kind.__dict__ and HANDLERS not in kind.__dict__
+
+
+def _is_made_of_fields(kind: Any) -> bool:
+    """Whether a dataclass is made of all its fields."""
+    return all(each.init for each in dataclasses.fields(kind))

@@ -1,0 +1,154 @@
+"""Walks in this process: words with the addresses of objects (``ir/plans/walk``), and the door by
+which calls of compiled functions come to them.
+
+    words = Words()
+    words.op(MATCH, "dict", 2, "w"); ...        numbers, and objects that the words keep
+    walk = Walk(words.section..., function)
+    function.walks = together([walk, older])    what the door tries in turn
+"""
+
+from __future__ import annotations
+
+import ctypes
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from ...ir.plans.walk import HEADER
+from ...ir.record import record
+from ..state import Cell
+
+
+class Words:
+    """Words, and the objects that they are the addresses of."""
+
+    def __init__(self) -> None:
+        self.words: list[int] = []
+        self.held: list[object] = []
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def number(self, *numbers: int) -> None:
+        self.words += numbers
+
+    def object(self, *objects: object) -> None:
+        self.held += objects
+        self.words += map(id, objects)
+
+    def op(self, kinds: Mapping[str, int], name: str) -> None:
+        """The number of an instruction."""
+        self.words.append(kinds[name])
+
+
+@record(frozen=True)
+class Parts:
+    """The parts of a walk; see ``ir.plans.walk``. A slot has a name or None; ``locks`` are cells,
+    oldest first."""
+
+    slots: Sequence[str | None]
+    positional: int
+    match: Words
+    leaves: int
+    attributes: int  # of objects that are taken apart
+    guards: Words
+    guard_count: int
+    registers: int
+    sources: Words
+    params: int
+    cells_read: int
+    results: int
+    single: bool
+    cells: Sequence[Cell]
+    locks: Sequence[Cell]
+    build: Words
+
+
+class Walk:
+    """One walk; ``address`` is where its words are as long as it is held. ``function`` is the
+    address of the program's entry, ``keep`` what that lives in."""
+
+    def __init__(self, parts: Parts, function: int, keep: object) -> None:
+        names = [name for name in parts.slots if name is not None]
+        head = {
+            "slots": len(parts.slots), "positional": parts.positional, "leaves": parts.leaves,
+            "owned": parts.attributes + parts.guard_count + parts.cells_read,
+            "registers": parts.registers, "params": parts.params, "results": parts.results,
+            "written": len(parts.cells), "single": int(parts.single), "function": function,
+        }
+        slots = Words()
+        for name in parts.slots:
+            slots.number(0) if name is None else slots.object(name)
+        guards = Words()
+        guards.number(parts.guard_count, *parts.guards.words)
+        cells, locks = Words(), Words()
+        cells.object(*parts.cells)
+        locks.number(len(parts.locks))
+        locks.object(*parts.locks)
+        words: list[int] = []
+        for name, part in (("names", slots), ("match", parts.match), ("guards", guards),
+                           ("sources", parts.sources), ("cells", cells), ("locks", locks),
+                           ("build", parts.build)):
+            head[name] = len(HEADER) + len(words)
+            words += part.words
+        self._words = array("Q", [head[name] for name in HEADER] + words)
+        self._held = (keep, names, parts.match.held, parts.guards.held, parts.sources.held,
+                      parts.build.held, tuple(parts.cells), tuple(parts.locks))
+
+    @property
+    def address(self) -> int:
+        """Where the words are."""
+        return self._words.buffer_info()[0]
+
+
+def together(walks: Sequence[Walk]) -> tuple[Any, ...] | None:
+    """What the door finds at a function that has these walks, None where it has none."""
+    if not walks:
+        return None
+    return array("Q", [len(walks), *[walk.address for walk in walks]]).tobytes(), *walks
+
+
+@record(frozen=True)
+class Door:
+    """Where calls come in: the class of functions, whose slot ``walks`` has what ``together``
+    gives; the variable that is None where nothing is traced; what Python does with calls that no
+    walk is for, and with what is raised."""
+
+    kind: type
+    slot: str
+    recording: ContextVar[Any]
+    slowly: Callable[..., Any]
+    told: Callable[[Any, BaseException], BaseException | None]
+
+    def values(self) -> dict[str, int]:
+        """What the code of the door asks for."""
+        return {"function.walks": offset_of(self.kind, self.slot), "recording": id(self.recording),
+                "slowly": id(self.slowly), "told": id(self.told)}
+
+
+def offset_of(kind: type, slot: str) -> int:
+    """Where in objects of a class a slot is. Raises RuntimeError where that cannot be told."""
+    member = vars(kind)[slot]
+    definition = _word(id(member) + 40)  # PyMemberDescrObject.d_member
+    offset = _word(definition + 16)      # PyMemberDef.offset
+    if not 16 <= offset < 1 << 12:
+        raise RuntimeError(f"the slot {slot} is not where it was looked for")
+    return offset
+
+
+def _word(address: int) -> int:
+    return int.from_bytes(ctypes.string_at(address, 8), "little")
+
+
+def cell_offsets() -> dict[str, int]:
+    """Where a cell has its value and its lock; looked at in one. Raises RuntimeError where that
+    is not so."""
+    cell = Cell(np.zeros(1))
+    found = {name: offset_of(Cell, name) for name in ("value", "lock")}
+    for name, offset in found.items():
+        if _word(id(cell) + offset) != id(getattr(cell, name)):
+            raise RuntimeError(f"a cell's {name} is not where it was looked for")
+    return {f"cell.{name}": offset for name, offset in found.items()}
