@@ -149,7 +149,7 @@ def _first_init(kind: Any, frozen: bool) -> Callable[..., None]:
 
 
 def _init(kind: Any, frozen: bool) -> Callable[..., None]:
-    known: dict[str, Any] = {"_set": _set, "_missing": MISSING}
+    known: dict[str, Any] = {"__name__": kind.__module__, "_set": _set, "_missing": MISSING}
     takes, does = ["_self"], []
     for at, each in enumerate(fields(kind)):
         name = value = each.name

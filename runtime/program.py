@@ -30,6 +30,7 @@ from .state import Cell, Writer, commit, cut, merged
 from .watch import Turns, Watch
 
 Source = int | Array | Cell
+_GONE = np.empty(0)  # where an array was of a program that holds none
 
 
 class Program:
@@ -131,8 +132,9 @@ class Program:
         """The same program with other closed-over arrays, of the same types."""
         other = copy(self)
         other.held, found = tuple(arrays), iter(arrays)
-        other.sources = tuple([next(found) if isinstance(source, np.ndarray) else source
-                               for source in self.sources])
+        other.sources = tuple([
+            next(found, _GONE) if isinstance(source, np.ndarray) else source
+            for source in self.sources])
         return other
 
     def within(self, watch: Watch) -> Program:

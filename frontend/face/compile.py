@@ -110,7 +110,7 @@ def compile_with(
     if not isinstance(on_recompile, str) or on_recompile not in ("warn", "silent", "error"):
         raise error("W113", f"on_recompile={on_recompile!r} is not known", locs=user_loc(),
                     hint="use 'warn', 'silent' or 'error'")
-    if device not in (None, "cpu:0"):
+    if device is not None and not (isinstance(device, str) and device == "cpu:0"):
         options = replace(options, devices=load("frontend.engine.devices").devices_of(device))
     signature = Signature(function, static_argnames, dynamic)
     unknown = set(names_in(donate_argnames, "donate_argnames")) - set(signature.positional)

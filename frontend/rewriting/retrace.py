@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial, update_wrapper
+from types import CodeType
 from typing import Any
 
 from ...ir.diagnose import Error, error
@@ -18,6 +20,8 @@ from ..tracing.guards.weakmethod import WeakMethod
 from ..tracing.trace import Traced, attempt, done
 from . import operators
 from .regions.state import LOST
+from .source.names import changed_within
+from .source.parsed import definition_of
 
 
 def attempt_as_written(
@@ -26,7 +30,8 @@ def attempt_as_written(
     """``attempt`` of the rewritten copy of a function; of the function itself where its source is
     not at hand."""
     with lost_names():
-        found = attempt(function, call, request, rewritten=as_written, **options)
+        found = attempt(function, call, request, rewritten=as_written, changes=_changes,
+                        **options)
         if isinstance(found, Traced):
             return found
         problem: Exception | None = None
@@ -50,6 +55,13 @@ def trace_as_written(function: Callable[..., Any], call: Call, **options: Any) -
             return found
         loops = loops.after(found)
     return done(found)
+
+
+@functools.lru_cache(1024)
+def _changes(code: CodeType) -> frozenset[str]:
+    """What code changes by names and attributes; nothing where its source is not at hand."""
+    node = definition_of(code)
+    return frozenset() if node is None else changed_within(node)
 
 
 def as_written(function: Any) -> Any:

@@ -51,7 +51,7 @@ from .foreign import refused_call
 from .guards.draws import Draws
 from .guards.guard import Guards
 from .guards.lost import check_kept, check_leaks, check_unchanged, check_used_up
-from .guards.search import guards_of
+from .guards.search import Changes, guards_of
 from .operand import is_number, to_tracer
 from .values.operation import Operation
 from .values.tracer import Tracer
@@ -150,6 +150,7 @@ def attempt(
     lasting: bool = True,
     host: Warned | None = None,
     rewritten: Rewritten | None = None,
+    changes: Changes = lambda code: frozenset(),
 ) -> Traced | Need:
     """Trace a function on the arguments of a call; see the module docstring. What it lacks where
     it cannot be traced as it is requested.
@@ -157,7 +158,8 @@ def attempt(
     ``lasting`` says that the graph may run many times, so that nothing is to be drawn at random
     while tracing. Warns (TracingWarning) of that, and of values that are held beyond the trace.
     With ``host``, what it has warned of, NumPy runs what cannot be traced. ``rewritten`` gives what
-    is called in the place of a function, here and by transforms and loops.
+    is called in the place of a function, here and by transforms and loops; ``changes`` see
+    ``guards_of``.
     """
     ctx: TraceContext | None = None
     try:
@@ -167,7 +169,7 @@ def attempt(
         ctx.rewritten, ctx.request = rewritten, request
         entries = [Leaf(label, kind, type_, None if kind == "variable" else ctx.graph.add_param(
             type_, _word(label))) for label, (kind, type_) in zip(call.names, types, strict=True)]
-        return _recorded(ctx, function, call, entries, lasting)
+        return _recorded(ctx, function, call, entries, lasting, changes)
     except GivenUpError as given_up:
         return given_up.need
     except Exception as problem:
@@ -203,7 +205,7 @@ def done(found: Traced | Need) -> Traced:
 
 def _recorded(
     ctx: TraceContext, function: Callable[..., Any], call: Call, entries: Sequence[Leaf],
-    lasting: bool,
+    lasting: bool, changes: Changes,
 ) -> Traced:
     made = ctx.made = []
     inputs = [leaf if entry.param is None else _argument(ctx, entry.param, entry.kind, leaf)
@@ -230,10 +232,11 @@ def _recorded(
     guards = Guards(())
     if draws is not None:
         draws.check()
-        functions = {id(each): each for each in (*draws.functions, *ctx.entered.values())}
+        # Of code that is not rewritten it is not known what it calls.
+        entered = [*ctx.entered.values()] or draws.functions
         guards = Guards(guards_of(
-            function, [*functions.values()], [capture.array for capture in captures],
-            vars(call.args[0]) if hasattr(function, "receiver") else ()))
+            function, entered, [capture.array for capture in captures],
+            vars(call.args[0]) if hasattr(function, "receiver") else (), changes))
     return Traced(ctx.graph, call.structure, out_tree, tuple(entries), out_kinds, captures,
                   dict(ctx.variables), guards, ctx.failures, capacity)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 from llvmlite import binding as llvm
@@ -14,6 +13,7 @@ from weft.codegen.artifact.cpu_check import emit_cpu_check, is_x86
 from weft.codegen.cpu.jit import compile_object, cpu_target, jit_for
 from weft.codegen.cpu.processors import EAX, EBX, ECX, EDX, FEATURES, LEVEL3
 from weft.codegen.cpu.text import module_text
+from weft.ir.record import replace
 
 FIT, UNFIT = 0, -4
 NATIVE = cpu_target()

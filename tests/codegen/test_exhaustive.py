@@ -3,7 +3,6 @@ of 8 bits through every function of two. NumPy computes the same in float32 and 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from weft.frontend.engine.pipeline import Stages
 from weft.frontend.face.options import Options
 from weft.frontend.tracing.trace import trace_function
 from weft.ir.interp.graph import run_graph, run_plan
+from weft.ir.record import replace
 from weft.ir.types import COMPUTED, as_dtype, number_kind
 
 Array = NDArray[Any]

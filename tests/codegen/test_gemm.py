@@ -8,6 +8,7 @@ may not be touched; a test does so in a child, for a read too far ends the proce
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import itertools
 import math
 import mmap
@@ -15,7 +16,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
 
@@ -30,6 +31,7 @@ from weft.codegen.cpu.products.gemm_plan import AVX2, AVX512, NEON, Access, Gemm
 from weft.codegen.cpu.products.sizes import Size, ceil_div, integer
 from weft.codegen.cpu.text import FunctionText, module_text
 from weft.ir.kernels.tiling import Tiling
+from weft.ir.record import replace
 from weft.ir.types import as_dtype
 
 Array = NDArray[Any]
@@ -56,7 +58,7 @@ class Machine:
 def _machines() -> dict[str, Machine]:
     if not llvm.get_process_triple().startswith("x86_64"):
         host = Machine(NEON, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
-        return {"wide": host, "narrow": replace(host, plan=GemmTarget(128, 16))}
+        return {"wide": host, "narrow": dataclasses.replace(host, plan=GemmTarget(128, 16))}
     machines = {"narrow": Machine(NEON, "x86-64-v3"), "avx2": Machine(AVX2, "x86-64-v3")}
     if runs("x86-64-v4"):
         machines["wide"] = Machine(AVX512, "x86-64-v4", "-prefer-256-bit")
@@ -348,7 +350,7 @@ def test_every_way_of_reading_operands_is_chosen_somewhere() -> None:
 def test_one_program_serves_every_value_of_a_symbol(layout: str) -> None:
     program = compiled(Case(1, 50, 40, layout=layout, symbolic="M"))
     for rows in (0, 1, 3, 8, 100, 333):
-        program.case = replace(program.case, M=rows)
+        program.case = dataclasses.replace(program.case, M=rows)
         lhs, rhs = operands(program.case)
         np.testing.assert_allclose(program.run(lhs, rhs), lhs @ rhs, rtol=1e-3, atol=1)
 
@@ -441,7 +443,7 @@ def test_bits_do_not_depend_on_the_blocking(layout: str) -> None:
         (mr, nv), (m_tiles, n_tiles) = tile, tiles
         edit = reblocked(mr=mr, nv=nv, mb=m_tiles * mr, nb=n_tiles * nv * lanes, kb=kb,
                          cut=kb < chosen.K, swap=False, **panels)
-        got = Compiled(replace(chosen, edit=edit)).run(lhs, rhs)
+        got = Compiled(dataclasses.replace(chosen, edit=edit)).run(lhs, rhs)
         np.testing.assert_array_equal(got, want)
 
 

@@ -210,7 +210,7 @@ def test_a_function_may_call_programs() -> None:
 def test_a_warm_call_is_one_native_call() -> None:
     step = weft.compile(lambda x: np.linalg.inv(x) + 1)
     step(np.eye(3))
-    assert isinstance(step._direct, BuiltinFunctionType)
+    assert isinstance(step.programs.specialisations()[0].program.direct, BuiltinFunctionType)
 
 
 def test_what_nobody_needs_is_not_called() -> None:

@@ -8,7 +8,6 @@ import runpy
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from weft.frontend.engine.pipeline import Stages
 from weft.ir.kernels.workspace import scratch_bytes, workspace_bytes
 from weft.ir.plans.plan import Launch, all_steps
 from weft.ir.plans.stack import SCRATCH_BYTES, STACK_BYTES, WORKSPACE_BYTES
+from weft.ir.record import replace
 
 FOLDER = Path(__file__).parents[2] / "examples" / "numpy"
 EXAMPLES = runpy.run_path(str(FOLDER / "run.py"))

@@ -10,7 +10,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +34,7 @@ from weft.ir.indices.walk import evaluate
 from weft.ir.kernels.build import KernelBuilder
 from weft.ir.kernels.kernel import Axis, Check, Kernel, Param
 from weft.ir.plans.plan import tasks_of
+from weft.ir.record import replace
 from weft.ir.scalar.primitives import PRIMITIVES, RAW
 from weft.ir.text.parser import parse_kernel
 from weft.ir.types import COMPUTED, F32, F64, DType, TensorType

@@ -90,7 +90,7 @@ def test_tracebacks_have_the_users_frames_only(name: str) -> None:
 
 def test_all_frames_on_request() -> None:
     lines = run("broadcast_mismatch", WEFT_TRACEBACK="full")
-    assert any(str(ROOT / "frontend" / "compile" / "function.py") in line for line in lines)
+    assert any(str(ROOT / "frontend" / "face" / "function.py") in line for line in lines)
 
 
 class Model:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import weft
 from weft.frontend.engine import pipeline
 from weft.frontend.engine.oracle import example_array
 from weft.ir.plans.plan import Plan, map_launches
+from weft.ir.record import replace
 from weft.ir.types import parse_type
 from weft.passes import manager
 

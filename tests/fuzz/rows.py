@@ -14,13 +14,14 @@ import functools
 import inspect
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from weft.frontend.numpy_api.elements import elementwise as ufuncs
 from weft.frontend.numpy_api.registry import ROWS, Row, full_name
+from weft.ir.record import replace
 from weft.ir.scalar.transcendental import MAX_ULP
 
 from .data import DTYPES

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from weft.ir.indices.space import separate_space
 from weft.ir.kernels.kernel import Axis, Const, Kernel, Store
 from weft.ir.loc import Loc
 from weft.ir.ops.table import OPS
+from weft.ir.record import replace
 from weft.ir.text.parser import parse_kernel
 from weft.ir.types import F32, F64, parse_type
 from weft.ir.verify.verifier import GRAPH_CHECKS, KERNEL_CHECKS, verify_graph, verify_kernel

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -13,6 +12,7 @@ from weft.ir.diagnose import VerifyError
 from weft.ir.kernels.access import may_share
 from weft.ir.kernels.workspace import scratch_bytes
 from weft.ir.plans.plan import Loop, Plan, Window, map_launches
+from weft.ir.record import replace
 from weft.ir.text.parser import parse, parse_kernel, parse_plan
 from weft.ir.text.printer import print_plan
 from weft.ir.text.same import same_plan

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from weft.ir.interp.graph import run_graph
 from weft.ir.loc import Loc
 from weft.ir.ops.op import Kind, OpDef, Sample
 from weft.ir.ops.table import OPS
+from weft.ir.record import replace
 from weft.ir.text.printer import print_graph
 from weft.ir.types import BOOL, F32, F64, I64, TensorType, parse_type
 from weft.ir.verify.verifier import verify_graph

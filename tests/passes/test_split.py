@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from weft.ir.graph import Builder, Graph, all_nodes
 from weft.ir.interp.graph import run_graph, run_plan
 from weft.ir.ops.op import Kind, OpDef
 from weft.ir.ops.table import OPS
+from weft.ir.record import replace
 from weft.ir.text.parser import parse_graph
 from weft.ir.text.printer import print_graph
 from weft.ir.types import BOOL, C64, C128, F64, TensorType

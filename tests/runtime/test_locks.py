@@ -63,10 +63,10 @@ def of_functions() -> dict[str, Case]:
     for size in range(20):  # more than a call looks through
         many(np.zeros(size))
     return {
-        "a function is specialised": (function._lock, lambda: function(X)),
-        "a specialisation is found again": (many._lock, lambda: many(np.zeros(0))),
-        "a cache is cleared": (function._lock, function.clear_cache),
-        "a method gets a function of its own": (method._lock, lambda: model.step(X)),
+        "a function is specialised": (function.programs._lock, lambda: function(X)),
+        "a specialisation is found again": (many.programs._lock, lambda: many(np.zeros(0))),
+        "a cache is cleared": (function.programs._lock, function.clear_cache),
+        "a method gets a function of its own": (method.programs._lock, lambda: model.step(X)),
     }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from weft.ir.kernels.kernel import Kernel
 from weft.ir.kernels.workspace import scratch_bytes
 from weft.ir.plans.control import SIZE, site_of
 from weft.ir.plans.plan import tasks_of
+from weft.ir.record import replace
 
 
 def native_text(kernel: Kernel, target: Target) -> str:

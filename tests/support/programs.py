@@ -7,7 +7,6 @@ without a change here. Names, locations and devices are odd on purpose: all must
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +45,7 @@ from weft.ir.plans.plan import (
     Step,
     Window,
 )
+from weft.ir.record import replace
 from weft.ir.scalar.primitives import PRIMITIVES
 from weft.ir.types import BOOL, COMPUTED, F32, F64, I64, Device, DType, TensorType
 from weft.passes.clone import Clone

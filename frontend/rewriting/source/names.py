@@ -92,6 +92,11 @@ def _paths(node: ast.AST) -> Iterator[str]:
         yield from _of_call(node)
 
 
+def changed_within(node: ast.AST) -> frozenset[str]:
+    """The names and attributes that code changes anywhere, functions in it included."""
+    return frozenset([path for each in ast.walk(node) for path in _paths(each)])
+
+
 def changed_by_ours(node: ast.AST) -> str | None:
     """The name of the list that a call of what rewritten code asks for changes; None for others."""
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and getattr(

@@ -252,7 +252,7 @@ def _checker(guards: Sequence[Guard]) -> Callable[[], bool]:
     """One function of all guards, by identity: what leads to several is looked up once."""
     if not guards:
         return _always
-    known: dict[str, Any] = {"gone": GONE}
+    known: dict[str, Any] = {"__name__": __name__, "gone": GONE}
     lines: list[str] = []
     names: dict[tuple[Any, ...], str] = {}
 

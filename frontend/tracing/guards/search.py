@@ -34,6 +34,7 @@ from .draws import codes
 from .guard import Guard, Kind, Path, key_of
 from .weakmethod import WeakMethod
 
+Changes = Callable[[CodeType], frozenset[str]]
 _DEEP = 5       # attributes and items on the way from a name
 _MANY = 1 << 12  # guards of one program, and items of a list that are looked at one by one
 _NOTHING = object()
@@ -47,10 +48,13 @@ _PYTHONS = sys.stdlib_module_names - {"__main__"}
 def guards_of(
     function: Callable[..., Any], functions: Sequence[FunctionType],
     arrays: Sequence[np.ndarray[Any, Any]], given: Collection[str] = (),
+    changes: Changes = lambda code: frozenset(),
 ) -> list[Guard]:
     """The guards of a trace of ``function``, which entered ``functions`` and reads ``arrays``.
-    ``given`` are attributes of its object that are arguments of the program."""
-    search = _Search(function, functions, given)
+    ``given`` are attributes of its object that are arguments of the program. ``changes`` tells the
+    names and attributes that code changes itself: that happens while it is traced, so what is there
+    before the next trace says nothing."""
+    search = _Search(function, functions, given, changes)
     search.spelled()
     search.reached(arrays)
     return [*search.found.values()]
@@ -61,9 +65,13 @@ class _Search:
 
     def __init__(
         self, function: Callable[..., Any], functions: Sequence[FunctionType],
-        given: Collection[str],
+        given: Collection[str], changes: Changes,
     ) -> None:
         self.function, self.functions, self.given = function, functions, given
+        self.changed: frozenset[str] = frozenset().union(
+            *[changes(each.__code__) for each in functions])
+        self.stored: frozenset[str] = frozenset().union(
+            *[_stored(each.__code__) for each in functions])
         self.names: frozenset[str] = frozenset().union(
             *[_spelled(each.__code__) for each in functions])
         self.found: dict[tuple[Any, ...], Guard] = {}
@@ -110,7 +118,7 @@ class _Search:
     # -- what there is ----------------------------------------------------------------------------
 
     def _visit(self, path: Path, value: Any, depth: int) -> None:
-        if len(self.found) >= _MANY or isinstance(value, Tracer):
+        if len(self.found) >= _MANY or isinstance(value, Tracer) or self._is_changed(path, value):
             return
         if isinstance(value, _NUMBERS) or (type(value) is tuple and key_of(value) is not None):
             self._add(Guard(path, Kind.VALUE, value))
@@ -125,6 +133,14 @@ class _Search:
         else:
             self.seen[id(value)] = value, path
             self._thing(path, value, depth)
+
+    def _is_changed(self, path: Path, value: Any) -> bool:
+        """Whether the function itself changes what is at a path."""
+        name = str(path)
+        if name not in self.changed:
+            return False
+        return name != path.name or name in self.stored or isinstance(
+            value, (list, dict, set, deque))
 
     def _thing(self, path: Path, value: Any, depth: int) -> None:
         """What holds others, seen for the first time."""
@@ -142,6 +158,8 @@ class _Search:
         self._add(Guard.object(path, value))
         if is_internal_name(value.__module__ or ""):
             return
+        if value not in self.functions:
+            return  # it runs when the program does, if at all
         self._add(Guard(path.attribute("__code__"), Kind.OBJECT, value.__code__))
         if id(value) not in self.seen and depth < _DEEP:
             self.seen[id(value)] = value, path
@@ -287,6 +305,14 @@ def _spelled(code: CodeType) -> frozenset[str]:
     return frozenset().union(*[
         {*each.co_names, *[text for text in each.co_consts if isinstance(text, str)]}
         for each in codes(code)])
+
+
+@functools.lru_cache(1024)
+def _stored(code: CodeType) -> frozenset[str]:
+    """The names of others that code binds: global ones, and those of functions around it."""
+    return frozenset([
+        step.argval for each in codes(code) for step in dis.get_instructions(each)
+        if step.opname in ("STORE_GLOBAL", "STORE_DEREF")])
 
 
 @functools.lru_cache(1024)
