@@ -17,7 +17,6 @@ from ...runtime.program import Program, Source, failing
 from ...runtime.state import Cell
 from ...runtime.threads import follow_thread_limit, thread_limit
 from ..face.collector import paused_collector
-from ..face.function import Function
 from ..face.loading import load
 from ..face.options import Options
 from ..face.recording import RECORDING
@@ -26,17 +25,17 @@ from .gpu import gpu_device
 from .pipeline import BUILDING, Stages, build
 from .progress import compiling
 
-_DOOR = Door(Function, "walks", RECORDING, Function.__call__, Function.told)
-
 
 @cache
 def _support(jit: Jit) -> Support | None:
     """The shared code of entry points, or None where it does not fit this interpreter."""
+    function = load("frontend.face.function").Function  # which knows of no engine
+    door = Door(function, "walks", RECORDING, function.__call__, function.told)
     try:
-        support = Support(jit.support.__getitem__, keep=jit, door=_DOOR)
+        support = Support(jit.support.__getitem__, keep=jit, door=door)
     except RuntimeError:
         return None
-    Function.open(support.door)
+    function.open(support.door)
     return support
 
 

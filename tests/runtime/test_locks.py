@@ -76,7 +76,6 @@ def of_variables() -> dict[str, Case]:
     both = weft.compile(lambda x: (a * x, b * x))
     both(X)
     return {
-        "a step reads two variables": (moment(), lambda: both(X)),
         "values of one moment are read": (moment(), lambda: cut((a.cell, b.cell))),
         "variables are added": (moment(), lambda: np.add(a, b)),
         "variables are joined": (moment(), lambda: np.concatenate([a, b])),
