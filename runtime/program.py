@@ -21,7 +21,7 @@ from ..ir.diagnose import HELD_IN_64_BITS, error
 from ..ir.indices.dims import bind_dims, plain_dims
 from ..ir.indices.index import Expr, symbols_of
 from ..ir.indices.walk import evaluate
-from ..ir.plans.entry import SCALARS
+from ..ir.plans.entry import SCALARS, Input
 from ..ir.plans.plan import MOST_BYTES, NO_MEMORY, CheckSite, Plan, Relation, Slot
 from .entry.native import Array, CtypesCall, Fail, NativeCall
 from .profile.recording import Recorder, active
@@ -113,6 +113,11 @@ class Program:
     def written(self) -> Sequence[Cell]:
         """The cells that the last results become the values of."""
         return self._written
+
+    @property
+    def inputs(self) -> Sequence[Input]:
+        """What the native entry takes."""
+        return self._entry.inputs
 
     @property
     def single(self) -> bool:

@@ -31,8 +31,10 @@ class Attempts:
     that have become static, and why; ``capacity``: of lists of which nobody knows how long they
     become."""
 
-    def __init__(self, signature: Signature, lock: AbstractContextManager[Any]) -> None:
-        self.signature, self._lock = signature, lock
+    def __init__(
+        self, signature: Signature, lock: AbstractContextManager[Any], inout: bool
+    ) -> None:
+        self.signature, self._lock, self._inout = signature, lock, inout
         self.fixed: Mapping[str, str] = {}
         self.capacity = FIRST
 
@@ -85,7 +87,8 @@ class Attempts:
 
     def _request(self, call: Call) -> Request:
         """What to begin with: no capacity, if a number may say how long lists become."""
-        return Request(0 if call.numbers(bool, int, float) else self.capacity, flags=True)
+        return Request(0 if call.numbers(bool, int, float) else self.capacity, flags=True,
+                       inout=self._inout)
 
     def _fix(self, reasons: Mapping[str, str]) -> None:
         """Have just these arguments be static by themselves, from now on."""

@@ -65,6 +65,6 @@ def interpret(traced: Traced, leaves: Sequence[Any]) -> Any:
 
     with span("eager", traced.graph.name):
         try:
-            return traced.results(Writer(written.values()).run(step))
+            return traced.results(Writer(written.values()).run(step), leaves, tuple)
         except FailedAssertionError as problem:
             raise exception(problem, [traced.failures]) from None

@@ -44,6 +44,7 @@ from ..tracing.operand import fits_int64
 from ..tracing.trace import Traced
 from .attempts import Attempts
 from .flow import make_step
+from .inout import shared_memory
 from .methods import Methods
 from .pipeline import BUILDING, STEPS
 from .progress import compiling, taken
@@ -82,7 +83,7 @@ class Programs:
         # What calls try, the latest first.
         self._walks: tuple[tuple[Specialisation, Walk], ...] = ()
         self._lock = freed(threading.RLock())
-        self._attempts = Attempts(signature, self._lock)
+        self._attempts = Attempts(signature, self._lock, options.inout == "allow")
         self.methods: Methods[Function[..., Any]] = Methods(self._lock)
 
     @staticmethod
@@ -174,12 +175,14 @@ class Programs:
                 with graph.activate():
                     return self._recorded(graph, args, kwargs)
             found, call = self._made_for(function, call)
+        if found.traced.written and (shared := shared_memory(found.traced, call.leaves)):
+            found, call = self._made_for(function, call.sharing(shared))
         given = found.traced.given(call.leaves)
         if self._options.verify:
-            return verified(found, given)
+            return verified(found, given, call.leaves, call.arguments)
         raw = found.program.run(given)
         self._offer(function, found)
-        return found.traced.results(raw)
+        return found.traced.results(raw, call.leaves, call.arguments)
 
     def _offer(self, function: Function[..., Any], made: Specialisation) -> None:
         """Have calls try the walk of a specialisation first, unless they do."""
@@ -203,14 +206,15 @@ class Programs:
         aliases = self._aliases
         if len(aliases) >= _ALIASES:
             aliases.clear()
-        aliases[call.structure, tuple(map(_kind_of, call.leaves))] = made
+        if not call.shared:
+            aliases[call.structure, tuple(map(_kind_of, call.leaves))] = made
         return made, call
 
     def _specialised(
         self, function: Function[..., Any], call: Call, request: Request, start: float
     ) -> Specialisation | Need:
         """The program for a call, which has waited for it since ``start``."""
-        key = call.structure, call.types, tuple(
+        key = call.structure, call.types, call.shared, tuple(
             id(leaf) for leaf in call.leaves if isinstance(leaf, Variable))
         found = self._made.get(key)
         if found is not None and not self._outdated(found):
@@ -250,7 +254,10 @@ class Programs:
             stages, sources = stages_of(traced, self._options)
             program = make_step(stages, sources, traced.variables)
         variables = {at: leaf for at, leaf in enumerate(call.leaves) if isinstance(leaf, Variable)}
-        walker = functools.partial(walk_of, traced, program, call.signature, variables)
+        walker: Callable[[], Walk | None] = functools.partial(
+            walk_of, traced, program, call.signature, variables)
+        if call.shared:  # which only Python tells
+            walker = _no_walk
         return Specialisation(
             traced, stages, program, tuple(call.names), call.types,
             1e3 * (time.perf_counter() - start), walker)
@@ -328,7 +335,8 @@ class Programs:
                 except ShapeError:
                     raise error("W303", "the arguments have another structure than those that "
                                         "the function was lowered for", locs=user_loc()) from None
-                return traced.results(program.run(traced.given(leaves)))
+                return traced.results(program.run(traced.given(leaves)), leaves, functools.partial(
+                    self._signature.arguments, args, kwargs))
 
             return call
 
@@ -376,6 +384,10 @@ class Programs:
         del held  # here, where no lock is held, code is unmapped
         for each in self.methods:
             each.clear_cache()
+
+
+def _no_walk() -> None:
+    return None
 
 
 def _kind_of(leaf: Any) -> Any:

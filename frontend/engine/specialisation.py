@@ -190,7 +190,10 @@ def _changes(name: str, kind: str, new: TensorType, old_kind: str, old: TensorTy
             for axis, (a, z) in enumerate(zip(old.shape, new.shape, strict=True)) if a != z]
 
 
-def verified(made: Specialisation, given: Sequence[Any]) -> Any:
+def verified(
+    made: Specialisation, given: Sequence[Any], leaves: Sequence[Any],
+    arguments: Callable[[], Any],
+) -> Any:
     """Run the interpreter on the same graph first; raise W601 where native code differs."""
     traced = made.traced
     arrays = [np.asarray(leaf) for leaf in given] + [c.array for c in traced.captures]
@@ -210,4 +213,4 @@ def verified(made: Specialisation, given: Sequence[Any]) -> Any:
                 worst = np.unravel_index(np.nanargmax(np.abs(got - want)), got.shape)
             raise error("W601", f"native code gives {got[worst]} for {value.name}{list(worst)}, "
                                 f"the interpreter {want[worst]}", locs=locs)
-    return traced.results(raw)
+    return traced.results(raw, leaves, arguments)

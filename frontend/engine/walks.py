@@ -33,7 +33,8 @@ def walk_of(
 ) -> Walk | None:
     """The walk of a program, None where only Python can call it. ``variables`` are those leaves of
     its arguments that are some, by number."""
-    if type(program) is not Program or not program.walkable:
+    if type(program) is not Program or not program.walkable or traced.changed or any(
+            not traced.leaves[at].type.shape for at in traced.written):
         return None
     match = _Match(traced, variables)
     build = Words()
@@ -41,7 +42,7 @@ def walk_of(
         slots = _slots(signature, traced.in_tree)
         for _, pattern, default in slots:
             match.slot(pattern, default)
-        _Build(build, traced.out_kinds).add(traced.out_tree)
+        _Build(build, traced.out_kinds, _numbers(traced)).add(traced.out_tree)
         guards = _Guarded()
         for guard in traced.guards:
             guards.add(guard)
@@ -60,9 +61,26 @@ def walk_of(
         attributes=match.attributes, guards=guards.words, guard_count=guards.count,
         registers=len(guards.registers), sources=sources, params=len(program.sources),
         cells_read=sum(isinstance(source, Cell) for source in program.sources),
-        results=len(traced.out_kinds), single=program.single, cells=written,
-        locks=sorted(set(written), key=lambda cell: cell.serial), build=build)
+        results=len(program.results) - len(written), single=program.single, cells=written,
+        locks=sorted(set(written), key=lambda cell: cell.serial), build=build,
+        inout=_inout(traced, program), bytes=[
+            slot.type.dtype.itemsize if item.kind == "array" else 0
+            for slot, item in zip(program.params, program.inputs, strict=True)])
     return Walk(parts, program.native.address, program.native.call)
+
+
+def _numbers(traced: Traced) -> dict[int, int]:
+    """Of leaves that are no variables, their numbers among these."""
+    given = [at for at, entry in enumerate(traced.leaves) if entry.param is not None]
+    return {at: number for number, at in enumerate(given)}
+
+
+def _inout(traced: Traced, program: Program) -> list[tuple[int, int, int]]:
+    """Of each argument that is written to its leaf, its parameter and its result."""
+    numbers = _numbers(traced)
+    first = len(program.results) - len(program.written) - len(traced.written)
+    return [(numbers[at], program.sources.index(numbers[at]), first + place)
+            for place, at in enumerate(traced.written)]
 
 
 def _slots(
@@ -190,14 +208,21 @@ class _Match:
 class _Build:
     """Writes how results are put together."""
 
-    def __init__(self, words: Words, kinds: Sequence[str]) -> None:
-        self.words, self._kinds = words, iter(kinds)
+    def __init__(
+        self, words: Words, kinds: Sequence[str | int], numbers: Mapping[int, int]
+    ) -> None:
+        self.words, self._kinds, self._numbers = words, iter(kinds), numbers
 
     def add(self, out: TreeDef) -> None:
         """A nest."""
         kind, words = out.kind, self.words
         if kind is None:
-            words.op(BUILD, {"number": "number", "0-d": "whole"}.get(next(self._kinds), "result"))
+            what = next(self._kinds)
+            if isinstance(what, int):
+                words.op(BUILD, "given")
+                words.number(self._numbers[what])
+            else:
+                words.op(BUILD, {"number": "number", "0-d": "whole"}.get(what, "result"))
         elif kind is type(None) or issubclass(kind, tree.Static):
             words.op(BUILD, "constant")
             words.object(None if kind is type(None) else out.meta)

@@ -26,7 +26,7 @@ def compile(
     donate_argnames: Sequence[str] = (), device: str | None = None, threads: int | None = None,
     target: str | None = None, opt: int = 2, check: Sequence[str] = (), verify: bool = False,
     on_recompile: OnRecompile = "warn", on_unsupported: Literal["error", "host"] = "error",
-    disable: bool = False, progress: Hook | None = None,
+    inout: Literal["allow", "error"] = "allow", disable: bool = False, progress: Hook | None = None,
 ) -> Callable[[Callable[P, R]], Function[P, R]]: ...
 
 
@@ -37,7 +37,7 @@ def compile(
     donate_argnames: Sequence[str] = (), device: str | None = None, threads: int | None = None,
     target: str | None = None, opt: int = 2, check: Sequence[str] = (), verify: bool = False,
     on_recompile: OnRecompile = "warn", on_unsupported: Literal["error", "host"] = "error",
-    disable: bool = False, progress: Hook | None = None,
+    inout: Literal["allow", "error"] = "allow", disable: bool = False, progress: Hook | None = None,
 ) -> Any:
     """Compile a function written in plain NumPy; use as ``@compile`` or ``@compile(...)``.
 
@@ -69,6 +69,9 @@ def compile(
             where a trial tells the type of what they return; with a HostWarning for each line. The
             default, "error", refuses them. A function that is called while another one is traced
             follows that one.
+        inout: what writes into arrays among the arguments do (``x[i] = v``, ``x += g``,
+            ``out=x``). "allow" (the default): the caller's arrays are what NumPy would have left,
+            once the call has succeeded; "error" refuses them (W203).
         disable: call the Python function itself.
         progress: called as ``progress(step, done, total)`` when a step of a compilation begins, and
             as ``progress("done", total, total)`` at its end. What it raises ends the compilation:
@@ -84,7 +87,7 @@ def compile(
     """
     checked_hook(progress)
     options = Options(opt, target, threads, device, names_in(check, "check"), verify,
-                      on_unsupported)
+                      on_unsupported, inout)
 
     def decorate(decorated: Callable[..., Any]) -> Function[..., Any]:
         return compile_with(decorated, static_argnames, dynamic, donate_argnames, device,

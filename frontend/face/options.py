@@ -31,6 +31,7 @@ class Options:
     check: tuple[str, ...] = ()
     verify: bool = False
     on_unsupported: str = "error"
+    inout: str = "allow"
     devices: tuple[str, ...] = ("cpu:0",)
     soft_placement: bool = False
     costs: Costs | None = None
@@ -61,6 +62,9 @@ class Options:
                 "error", "host"):
             raise error("W113", f"on_unsupported={self.on_unsupported!r} is not known",
                         locs=user_loc(), hint="use 'error' or 'host'")
+        if not isinstance(self.inout, str) or self.inout not in ("allow", "error"):
+            raise error("W113", f"inout={self.inout!r} is not known", locs=user_loc(),
+                        hint="use 'allow' or 'error'")
         if self.check:
             raise error("W113", f"check={self.check[0]!r} is not supported", locs=user_loc(),
                         hint="leave it out; indices are always checked")

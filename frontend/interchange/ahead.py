@@ -29,7 +29,9 @@ def export(function: Any, *specs: Any, path: str | Path, target: str | None = No
     found = function if isinstance(function, (Function, Bound)) else compile(function)
     base: Function[..., Any] = found.function if isinstance(found, Bound) else found
     specs = (*found.given, *specs) if isinstance(found, Bound) else specs
-    traced = base.trace(*specs)
-    stages, _ = stages_of(traced, replace(base.options, target=target))
+    options = replace(base.options, target=target, inout="error")  # C has no arrays to give back
+    traced = Function(base.py_func, options, base.signature, base.on_recompile, base.disable,
+                      staticmethod).trace(*specs)
+    stages, _ = stages_of(traced, options)
     names = base.argument_names(len(traced.in_tree.children[0].children))
     return write_artifact(ExportJob.of(traced, stages, names, target), path)

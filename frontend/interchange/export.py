@@ -117,7 +117,8 @@ class ExportJob:
             stages, args.children, traced.out_tree, tuple(parameters),
             dict(zip(keys, keywords.children, strict=True)),
             tuple(leaf.name for leaf in traced.leaves if leaf.param is not None),
-            _output_names(traced), result_kinds=traced.out_kinds, weights=weights, target=target)
+            _output_names(traced), result_kinds=tuple(map(str, traced.out_kinds)), weights=weights,
+            target=target)
 
 
 def _given(structure: TreeDef, leaves: Iterator[Leaf]) -> TreeDef:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...ir.diagnose import error
 from ...ir.indices.index import Dim, symbols_of
-from ...ir.record import record
+from ...ir.record import record, replace
 from ...ir.types import BOOL, C128, F64, I64, TensorType, dtype_of
 from ..face import tree
 from ..face.signature import Signature, plain_path
@@ -32,6 +32,7 @@ class Call:
     kwargs: Mapping[str, Any]
     leaves: list[Any]
     structure: tree.TreeDef
+    shared: tuple[tuple[int, int], ...] = ()  # arrays that are the same as earlier ones
 
     @cached_property
     def names(self) -> list[str]:
@@ -42,6 +43,14 @@ class Call:
     def types(self) -> tuple[tuple[str, TensorType], ...]:
         """Kinds and types of the leaves; see ``types_of``."""
         return tuple(types_of(self.signature, self.leaves, self.names))
+
+    def arguments(self) -> Any:
+        """The arguments in normal form, the caller's own containers."""
+        return self.signature.arguments(self.args, self.kwargs)
+
+    def sharing(self, shared: Sequence[tuple[int, int]]) -> Call:
+        """The same call, in which some arrays are the very memory of earlier ones."""
+        return replace(self, shared=tuple(shared))
 
     def numbers(self, *kinds: type) -> list[str]:
         """The names of leaves that are traced and have one of these very types."""

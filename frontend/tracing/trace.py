@@ -10,7 +10,9 @@ Closed-over arrays come after the leaves among the graph's parameters, as ``capt
 
 from __future__ import annotations
 
+import operator
 import re
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import partial
@@ -42,6 +44,7 @@ from .arrays.grid import Grid
 from .arrays.maybe import is_maybe
 from .arrays.selection import Found, Selection
 from .arrays.variable import Variable
+from .containers import Change, Containers, Path, filling, found_at, resolved
 from .context.active import current
 from .context.captures import Capture
 from .context.recorder import Rewritten, TraceContext
@@ -89,12 +92,16 @@ class Traced:
     in_tree: tree.TreeDef
     out_tree: tree.TreeDef
     leaves: tuple[Leaf, ...]
-    out_kinds: tuple[str, ...]      # of each result: array, number, or 0-d, which is no scalar
+    # Of each result: array, number, or 0-d, which is no scalar; or the argument that it is.
+    out_kinds: tuple[str | int, ...]
     captures: tuple[Capture, ...]
     variables: Mapping[str, Variable]
     guards: Guards = Guards(())  # what it takes for granted of the world around
     # Exceptions of the function's own and texts of assertions, by what a failed check says.
     failures: Mapping[str, Failure] = field(default_factory=dict)
+    written: tuple[int, ...] = ()  # arguments that the last results are the new elements of
+    containers: tuple[Path, ...] = ()  # lists, dicts and objects among the arguments,
+    changed: tuple[int, ...] = ()      # and those of which the contents come behind the result
     capacity: int = 0  # of lists of which nobody knows how long they become, in items
 
     _bound: ClassVar[WeakKeyDictionary[Graph, tuple[
@@ -131,13 +138,38 @@ class Traced:
         return [leaf for leaf, entry in zip(leaves, self.leaves, strict=True)
                 if entry.param is not None]
 
-    def results(self, arrays: Sequence[Any]) -> Any:
+    def results(
+        self, arrays: Sequence[Any], leaves: Sequence[Any], arguments: Callable[[], Any]
+    ) -> Any:
         """What the graph gives, as the function would return it: NumPy's functions give scalars
-        for arrays without dims, and operations of Python numbers are Python numbers."""
-        return tree.unflatten(self.out_tree, [
-            CONVERSIONS[kind](array) if kind in CONVERSIONS else
-            array[()] if array.ndim == 0 else array
-            for array, kind in zip(arrays, self.out_kinds, strict=True)])
+        for arrays without dims, and operations of Python numbers are Python numbers. Arrays among
+        the ``leaves`` and containers among the ``arguments`` that are changed become what they are
+        to be, all or none."""
+        found = iter(arrays)
+        result = tree.unflatten(self.out_tree, [
+            leaves[kind] if isinstance(kind, int) else _as_result(kind, next(found))
+            for kind in self.out_kinds])
+        new = arrays[len(arrays) - len(self.written):] if self.written else ()
+        changes: list[Change] = [partial(np.copyto, leaves[at], array)
+                                 for at, array in zip(self.written, new, strict=True)]
+        if self.changed:
+            nest = arguments()
+            own = partial(_own, nest, self.containers)
+            result, contents = resolved(result, own)
+            for number, content in zip(self.changed, contents, strict=True):
+                changes += filling(own(number), content)
+        deque(map(operator.call, changes), maxlen=0)  # one call of C code: nothing interrupts it
+        return result
+
+
+def _own(arguments: Any, paths: Sequence[Path], number: int) -> Any:
+    return found_at(arguments, paths[number])
+
+
+def _as_result(kind: str, array: Any) -> Any:
+    if kind in CONVERSIONS:
+        return CONVERSIONS[kind](array)
+    return array[()] if array.ndim == 0 else array
 
 
 @paused_collector()  # so that what is part of cycles only is young yet, and found at once
@@ -210,6 +242,8 @@ def _recorded(
     made = ctx.made = []
     inputs = [leaf if entry.param is None else _argument(ctx, entry.param, entry.kind, leaf)
               for leaf, entry in zip(call.leaves, entries, strict=True)]
+    for at, first in call.shared:
+        inputs[at] = inputs[first]
     if ctx.request.flags:
         flags = call.numbers(bool)
         ctx.flags = frozenset(each.param.name.removesuffix(":0") for each in entries
@@ -217,7 +251,9 @@ def _recorded(
     draws = Draws(function) if lasting else None
     try:
         with ctx.activate():
-            out_tree, out_kinds = _record(ctx, function, call.structure, inputs, call.signature)
+            out_tree, out_kinds, held = _record(
+                ctx, function, call.structure, inputs, call.signature)
+            written = _written(ctx, entries, inputs)
         ctx.finish()
     finally:
         ctx.alive = False
@@ -238,7 +274,20 @@ def _recorded(
             function, entered, [capture.array for capture in captures],
             vars(call.args[0]) if hasattr(function, "receiver") else (), changes))
     return Traced(ctx.graph, call.structure, out_tree, tuple(entries), out_kinds, captures,
-                  dict(ctx.variables), guards, ctx.failures, capacity)
+                  dict(ctx.variables), guards, ctx.failures, written, *held, capacity)
+
+
+def _written(
+    ctx: TraceContext, entries: Sequence[Leaf], inputs: Sequence[Any]
+) -> tuple[int, ...]:
+    """The numbers of the arguments that the function has written to; their new elements are the
+    last results of the graph."""
+    first = {id(given): at for at, given in reversed([*enumerate(inputs)])}
+    found = [at for at, (entry, given) in enumerate(zip(entries, inputs, strict=True))
+             if entry.param is not None and not given.argument and first[id(given)] == at
+             and given._value is not entry.param]
+    ctx.graph.results = [*ctx.graph.results, *[ctx.value_of(inputs[at]) for at in found]]
+    return tuple(found)
 
 
 def _capacity(ctx: TraceContext) -> int:
@@ -261,7 +310,9 @@ def _named(params: frozenset[str], entries: Sequence[Leaf]) -> frozenset[str]:
 
 
 def _argument(ctx: TraceContext, param: Value, kind: Any, leaf: Any) -> Tracer:
-    given = Tracer(ctx, param, weak=kind == "number", argument=True)
+    """An argument: an array that may be written to, or a value that stays."""
+    given = Tracer(ctx, param, weak=kind == "number",
+                   argument=not (ctx.request.inout and kind == "array"))
     given.made = isinstance(leaf, np.ndarray)  # without dims: no number, it can change
     return given
 
@@ -269,9 +320,11 @@ def _argument(ctx: TraceContext, param: Value, kind: Any, leaf: Any) -> Tracer:
 def _record(
     ctx: TraceContext, function: Callable[..., Any], in_tree: tree.TreeDef, inputs: list[Any],
     signature: Signature,
-) -> tuple[tree.TreeDef, tuple[str, ...]]:
-    """Run the function and give its results to the graph; their structure and kinds."""
+) -> tuple[tree.TreeDef, tuple[str | int, ...], tuple[tuple[Path, ...], tuple[int, ...]]]:
+    """Run the function and give its results to the graph; their structure and kinds, and which
+    containers among the arguments the function has changed."""
     arguments = tree.unflatten(in_tree, inputs)
+    containers = Containers(arguments, in_tree) if ctx.request.inout else None
     args, kwargs = arguments
     try:
         result = ctx.as_written(function)(*args, **kwargs)
@@ -282,10 +335,17 @@ def _record(
     if ctx.classed is not None:
         raise ctx.classed
     ctx.end()
-    check_unchanged(arguments, in_tree, inputs, signature.names, function)
+    held: tuple[tuple[Path, ...], tuple[int, ...]] = (), ()
+    if containers is None:
+        check_unchanged(arguments, in_tree, inputs, signature.names, function)
+    elif changed := containers.changed():
+        held = containers.paths, tuple(changed)
+        result = containers.kept(result), [containers.content(each) for each in changed]
+    given = {id(each): at for at, each in enumerate(inputs)
+             if isinstance(each, Tracer) and not each.argument}
     ctx.graph.results, out_tree, out_kinds = _results(
-        ctx, function, result, chosen=_found, checked=ctx.asserted is not None)
-    return out_tree, out_kinds
+        ctx, function, result, chosen=_found, checked=ctx.asserted is not None, given=given)
+    return out_tree, out_kinds, held
 
 
 def is_start(code: CodeType) -> bool:
@@ -376,11 +436,13 @@ def _instead_of(result: Any) -> str:
 def _results(
     ctx: TraceContext, function: Callable[..., Any], result: Any,
     chosen: Callable[[Any], Any] = lambda selection: selection, checked: bool = False,
-) -> tuple[list[Value], tree.TreeDef, tuple[str, ...]]:
+    given: Mapping[int, int] = MappingProxyType({}),
+) -> tuple[list[Value], tree.TreeDef, tuple[str | int, ...]]:
     """The values of a function's result, its structure, and the kind of each (see ``Traced``).
 
     ``chosen`` says what is returned of elements of which it is not known how many there are,
-    ``checked`` that there is to be a value, even of a result without one."""
+    ``checked`` that there is to be a value, even of a result without one. ``given`` are the
+    numbers of arguments that a result may be itself."""
     def returned(leaf: Any) -> Any:
         if isinstance(leaf, Operation):  # an assignment happens; there is nothing to return
             return None
@@ -396,8 +458,11 @@ def _results(
         result = Checked(result)
     leaves, structure = tree.flatten(result)
     values: list[Value] = []
-    kinds: list[str] = []
+    kinds: list[str | int] = []
     for leaf, path in zip(leaves, tree.paths(structure), strict=True):
+        if id(leaf) in given:
+            kinds.append(given[id(leaf)])
+            continue
         if isinstance(leaf, Grid):
             raise leaf.refused("returned")
         if isinstance(leaf, Selection):
@@ -442,7 +507,7 @@ def trace_region(function: Callable[..., Any], operands: Sequence[Parameter],
     outer = current()
     ctx = TraceContext(name, outer.api, parent=outer)
     inputs = [Tracer(ctx, ctx.graph.add_param(x.type, x.name.removesuffix(":0").replace(":", "_")),
-                     weak=x.weak, argument=True) for x in operands]
+                     weak=x.weak, argument=x.weak or not outer.request.inout) for x in operands]
     try:
         with ctx.activate():
             args = tree.unflatten(in_tree, inputs)

@@ -194,6 +194,11 @@ def _argnums(argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
     return tuple(at % count for at in numbers)
 
 
+def _own(ctx: TraceContext, x: Tracer) -> Tracer:
+    """An argument of what is differentiated, which may write to it for itself."""
+    return x if x.weak or not ctx.request.inout else Tracer(ctx, x.value)
+
+
 @contextmanager
 def tracking(ctx: TraceContext, leaves: list[Any]) -> Iterator[tuple[list[Any], list[Tracer]]]:
     """Identity nodes for what is differentiated: what to call the function with (variables stay
@@ -211,7 +216,7 @@ def tracking(ctx: TraceContext, leaves: list[Any]) -> Iterator[tuple[list[Any], 
     variables = {leaf: made for leaf, made in zip(leaves, tracked, strict=True)
                  if isinstance(leaf, Variable)}
     with ctx.reading(variables), ctx.differentiating(1):
-        yield [leaf if isinstance(leaf, Variable) else made
+        yield [leaf if isinstance(leaf, Variable) else _own(ctx, made)
                for leaf, made in zip(leaves, tracked, strict=True)], tracked
 
 

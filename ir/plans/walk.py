@@ -24,10 +24,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 HEADER = ("slots", "positional", "leaves", "owned", "registers", "params", "results", "written",
-          "single", "function", "names", "match", "guards", "sources", "cells", "locks", "build")
+          "single", "function", "names", "match", "guards", "sources", "cells", "locks", "build",
+          "inout")
 """Of a walk: counts, then the address of the program's function, then where in the words its parts
-are. Guards and locks begin with how many there are; of ``owned`` and ``registers``, the number is
-how many there may be."""
+are. Guards, locks and arguments that are written to (``inout``) begin with how many there are; of
+``owned`` and ``registers``, the number is how many there may be. After ``inout`` come, for each of
+these, its leaf, its parameter and which result it gets; then for each parameter the bytes of an
+element, 0 of what is no array."""
 
 
 def _numbered(*names: str) -> Mapping[str, int]:
@@ -68,6 +71,7 @@ BUILD = _numbered(
     "number",     # the next result, as one of Python's numbers
     "whole",      # the next result, as an array without dims
     "constant",   # object
+    "given",      # number: this leaf itself
     "tuple",      # count, then each
     "list",       # count, then each
     "dict",       # count, then key and value of each

@@ -57,7 +57,7 @@ _NUMPY_SLOTS = {  # positions in NumPy's table of C functions
 _FIELDS = frozenset({  # offsets that we know how to check
     "object.type", "array.data", "array.nd", "array.dims", "array.descr", "array.flags",
     "descr.scalar", "descr.byteorder", "descr.num", "complex.value", "scalar.value",
-    "tuple.items",
+    "tuple.items", "array.strides",
 })
 _OF_THE_DOOR = frozenset({"function.walks", "recording", "slowly", "told"})  # where there is one
 _LIBC = frozenset({"aligned_alloc", "free", "madvise", "memcpy", "memmove", "memset"})
@@ -165,7 +165,7 @@ def _fields_hold(array: Array, offset: Mapping[str, int]) -> bool:
     if not plain or array.ndim == 0:
         return plain
     dims, strides = (_word(at + offset["array.dims"] + step) for step in (0, 8))
-    if strides != dims + 8 * array.ndim:
+    if strides != dims + 8 * array.ndim or _word(at + offset["array.strides"]) != strides:
         return False
     return array.shape == tuple(_word(dims + 8 * axis) for axis in range(array.ndim))
 

@@ -65,6 +65,8 @@ class Parts:
     cells: Sequence[Cell]
     locks: Sequence[Cell]
     build: Words
+    inout: Sequence[tuple[int, int, int]]  # a leaf, its parameter, the result that it gets
+    bytes: Sequence[int]  # of an element of each parameter, 0 of what is no array
 
 
 class Walk:
@@ -88,10 +90,13 @@ class Walk:
         cells.object(*parts.cells)
         locks.number(len(parts.locks))
         locks.object(*parts.locks)
+        inout = Words()
+        inout.number(len(parts.inout), *[word for each in parts.inout for word in each],
+                     *parts.bytes)
         words: list[int] = []
         for name, part in (("names", slots), ("match", parts.match), ("guards", guards),
                            ("sources", parts.sources), ("cells", cells), ("locks", locks),
-                           ("build", parts.build)):
+                           ("build", parts.build), ("inout", inout)):
             head[name] = len(HEADER) + len(words)
             words += part.words
         self._words = array("Q", [head[name] for name in HEADER] + words)

@@ -36,6 +36,7 @@ LAYOUT: Mapping[str, int] = MappingProxyType({
     "complex.value": 16,
     "scalar.value": 16,
     "tuple.items": 24,
+    "array.strides": 40,
 })
 """Byte offsets in CPython's and NumPy's structures; the runtime checks them before any call."""
 

@@ -28,7 +28,8 @@ _WRITEABLE = 0x400  # NumPy's array flag
 def emit_walk(table: ImportTable) -> tuple[FunctionText, ...]:
     """``@weft_walk`` and its parts."""
     return (_walk(table), _bind(), _match(table), _equal(table), _guards(table), _flat(table),
-            _lock(table), _unlock(table), _commit(table), _build(table))
+            _lock(table), _unlock(table), _commit(table), _build(table), _extent(), _apart(table),
+            _update(table))
 
 
 def _place(f: FunctionText, name: str) -> str:
@@ -414,6 +415,10 @@ def _build(table: ImportTable) -> FunctionText:
     whole = table.call(f, "ptr", "PyObject_CallOneArg", ("ptr", table.load(f, "asarray")),
                        ("ptr", result()))
     f.ret(f"ptr {whole}")
+    f.place("b_given")
+    leaf = load_at(f, "ptr", _get(f, "leaves"), _word(f))
+    table.call(f, "void", "Py_IncRef", ("ptr", leaf))
+    f.ret(f"ptr {leaf}")
     f.place("b_constant")
     constant = _word(f, "ptr")
     table.call(f, "void", "Py_IncRef", ("ptr", constant))
@@ -516,6 +521,8 @@ def _walk(table: ImportTable) -> FunctionText:
     guard(f, held, "busy")
     put("code", "ptr", section("sources"))
     f.do(f"call void @weft_flat(ptr {state}, ptr {flat}, i64 {number['params']})")
+    guard(f, f(f"call i1 @weft_apart(ptr {section('inout')}, ptr {flat}, i64 {number['params']})"),
+          "busy")
     made = f(f"call ptr {function}(ptr null, ptr {flat}, i64 {number['params']}, ptr null)")
     guard(f, f(f"icmp ne ptr {made}, null"), "raised")
     guard(f, f(f"icmp ne ptr {made}, {table.load(f, 'NotImplemented')}"), "unfit")
@@ -540,6 +547,10 @@ def _walk(table: ImportTable) -> FunctionText:
              f"ptr {old})")
     guard(f, done, "uncommitted")
     f.jump("settled")
+    f.place("settled")
+    guard(f, f(f"call i1 @weft_update(ptr {section('inout')}, ptr {leaves}, ptr {results})"),
+          "uncommitted")
+    f.jump("done")
 
     def end(label: str, answer: str, *, drop: bool = False) -> None:
         """Drop what the walk has; give the locks back."""
@@ -550,7 +561,7 @@ def _walk(table: ImportTable) -> FunctionText:
         _drop_owned(f, state, owned)
         leave(f, table, heap, answer)
 
-    end("settled", answer, drop=True)
+    end("done", answer, drop=True)
     f.place("uncommitted")
     table.call(f, "void", "Py_DecRef", ("ptr", answer))
     f.jump("lost")
@@ -566,6 +577,85 @@ def _walk(table: ImportTable) -> FunctionText:
     f.place("full")
     table.call(f, "ptr", "PyErr_NoMemory")
     f.ret("ptr null")
+    return f
+
+
+def _extent() -> FunctionText:
+    """The first byte of an array, and the one behind its last, put into ``ends``."""
+    f = _function("void", "weft_extent", "ptr array", "i64 bytes", "ptr ends")
+    data = f(f"ptrtoint ptr {python_field(f, 'ptr', '%array', 'array.data')} to i64")
+    rank = f(f"sext i32 {python_field(f, 'i32', '%array', 'array.nd')} to i64")
+    sizes = python_field(f, "ptr", "%array", "array.dims")
+    strides = python_field(f, "ptr", "%array", "array.strides")
+    with f.carried_loop("0", rank, 1, [("i64", data), ("i64", data), ("i64", "%bytes")]) as loop:
+        low, high, last = loop.values
+        size, stride = (load_at(f, "i64", each, loop.index) for each in (sizes, strides))
+        far = f(f"mul i64 {f(f'sub i64 {size}, 1')}, {stride}")
+        back = f(f"icmp slt i64 {far}, 0")
+        empty = f(f"icmp eq i64 {size}, 0")
+        loop.next = [
+            f(f"add i64 {low}, {f(f'select i1 {back}, i64 {far}, i64 0')}"),
+            f(f"add i64 {high}, {f(f'select i1 {back}, i64 0, i64 {far}')}"),
+            f(f"select i1 {empty}, i64 0, i64 {last}")]
+    low, high, last = loop.results
+    none = f(f"icmp eq i64 {last}, 0")  # of no elements: no byte is its own
+    f.do(f"store i64 {low}, ptr %ends")
+    end = f(f"select i1 {none}, i64 {low}, i64 {f(f'add i64 {high}, {last}')}")
+    f.do(f"store i64 {end}, ptr {element(f, 'i64', '%ends', 1)}")
+    f.ret()
+    return f
+
+
+def _apart(table: ImportTable) -> FunctionText:
+    """Whether all arrays that are written to can be, and surely share memory with no other."""
+    f = _function("i1", "weft_apart", "ptr inout", "ptr flat", "i64 params")
+    count = f("load i64, ptr %inout")
+    first = f(f"add i64 {f(f'mul i64 {count}, 3')}, 1")
+    own, ends = f.alloca("i64", 2, 8), f.alloca("i64", 2, 8)
+
+    def bytes_of(param: str) -> str:
+        return load_at(f, "i64", "%inout", f(f"add i64 {first}, {param}"))
+
+    with f.loop("0", count) as at:
+        param = load_at(f, "i64", "%inout", f(f"add i64 {f(f'mul i64 {at}, 3')}, 2"))
+        array = load_at(f, "ptr", "%flat", param)
+        guard(f, f(f"icmp eq ptr {_type_of(f, array)}, {table.load(f, 'ndarray')}"))
+        flags = python_field(f, "i32", array, "array.flags")
+        guard(f, f(f"icmp ne i32 {f(f'and i32 {flags}, {_WRITEABLE}')}, 0"))
+        f.do(f"call void @weft_extent(ptr {array}, i64 {bytes_of(param)}, ptr {own})")
+        with f.loop("0", "%params") as other:
+            size = bytes_of(other)
+            alone = f(f"or i1 {f(f'icmp eq i64 {size}, 0')}, {f(f'icmp eq i64 {other}, {param}')}")
+            look, on = f.fresh("look"), f.fresh("on")
+            f.branch(alone, on, look)
+            f.place(look)
+            rival = load_at(f, "ptr", "%flat", other)
+            guard(f, f(f"icmp eq ptr {_type_of(f, rival)}, {table.load(f, 'ndarray')}"))
+            f.do(f"call void @weft_extent(ptr {rival}, i64 {size}, ptr {ends})")
+            (a, b), (c, d) = ([load_at(f, "i64", each, end) for end in (0, 1)]
+                              for each in (own, ends))
+            guard(f, f(f"or i1 {f(f'icmp sle i64 {b}, {c}')}, {f(f'icmp sle i64 {d}, {a}')}"))
+            f.jump(on)
+            f.place(on)
+    f.ret("i1 true")
+    f.place("miss")
+    f.ret("i1 false")
+    return f
+
+
+def _update(table: ImportTable) -> FunctionText:
+    """Give arguments their new elements; whether that could be done."""
+    f = _function("i1", "weft_update", "ptr inout", "ptr leaves", "ptr results")
+    with f.loop("0", f("load i64, ptr %inout")) as at:
+        here = f(f"add i64 {f(f'mul i64 {at}, 3')}, 1")
+        leaf = load_at(f, "ptr", "%leaves", load_at(f, "i64", "%inout", here))
+        place = load_at(f, "i64", "%inout", f(f"add i64 {here}, 2"))
+        new = load_at(f, "ptr", "%results", place)
+        status = table.call(f, "i32", "PyArray_CopyInto", ("ptr", leaf), ("ptr", new))
+        guard(f, f(f"icmp eq i32 {status}, 0"))
+    f.ret("i1 true")
+    f.place("miss")
+    f.ret("i1 false")
     return f
 
 

@@ -119,11 +119,12 @@ class Request:
     """What a trace may do. ``capacity``: for how many items there is room in lists of which nobody
     knows how long they become, none if it is 0. ``optional``: names may be None on some ways.
     ``flags``: bools among the arguments rather become static than that the program branches on
-    them."""
+    them. ``inout``: arrays among the arguments may be written to, which the caller then sees."""
 
     capacity: int = 0
     optional: bool = False
     flags: bool = False
+    inout: bool = False
     loops: Loops = field(default_factory=Loops)
 
 

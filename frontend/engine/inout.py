@@ -1,0 +1,67 @@
+"""Arrays that a call writes to: that they can be written, and which others have their memory.
+
+    f(x, x)           one array, under two names: a program of its own, in which they are one
+    f(x, x[1:])       an error, if either is written: what NumPy does depends on the order
+    f(x, x[::2])      the same; x[::2] and x[1::2] are apart
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...ir.diagnose import Error, error
+from ..face.source import user_loc
+from ..tracing.trace import Traced
+
+_WORK = 10_000  # that it may take to find out whether two arrays share an element
+
+
+def shared_memory(traced: Traced, leaves: Sequence[Any]) -> list[tuple[int, int]]:
+    """The arrays of a call that are the very memory of earlier ones, where the program writes to
+    that. Raises TracerError (W203) for what cannot be written, and for partly shared memory."""
+    arrays = {at: leaf for at, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray)}
+    names = {at: entry.name for at, entry in enumerate(traced.leaves)}
+    found: dict[int, int] = {}
+    for at in traced.written:
+        written = arrays[at]
+        if not written.flags.writeable:
+            raise error("W203", f"{names[at]} is read-only, and {traced.graph.name} writes to it",
+                        locs=user_loc(), hint=f"pass a copy: {names[at]}.copy()")
+        for other, array in arrays.items():
+            if other != at and np.may_share_memory(written, array) and _share(written, array):
+                if not _are_one(written, array):
+                    raise _overlap(names[at], names[other], traced)
+                found[max(at, other)] = min(at, other)
+        for capture in traced.captures:
+            if np.may_share_memory(written, capture.array) and _share(written, capture.array):
+                raise _overlap(names[at], capture.param.name.removesuffix(":0"), traced)
+    return [(at, _first(found, at)) for at in sorted(found)]
+
+
+def _first(found: dict[int, int], at: int) -> int:
+    while at in found:
+        at = found[at]
+    return at
+
+
+def _share(one: Any, other: Any) -> bool:
+    try:
+        return bool(np.shares_memory(one, other, max_work=_WORK))  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return True
+
+
+def _are_one(one: Any, other: Any) -> bool:
+    """Whether two arrays are the same elements in the same order."""
+    return one is other or (
+        one.ctypes.data == other.ctypes.data and one.shape == other.shape
+        and one.strides == other.strides and one.dtype == other.dtype)
+
+
+def _overlap(name: str, other: str, traced: Traced) -> Error:
+    return error("W203", f"{name} and {other} have memory in common, and {traced.graph.name} "
+                         f"writes to {name}", locs=user_loc(),
+                 hint=f"pass arrays that are apart, or a copy: {other}.copy()")
