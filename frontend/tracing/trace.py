@@ -354,7 +354,8 @@ def is_start(code: CodeType) -> bool:
 
 
 class Checked:
-    """A result of no arrays as one number, which is there when all assertions hold."""
+    """A result of which nothing is computed beside one number, which is there when all assertions
+    hold."""
 
     __slots__ = ("result",)
 
@@ -362,8 +363,8 @@ class Checked:
         self.result = result
 
 
-tree.register(Checked, lambda checked: ((False,), tree.flatten(checked.result)[1]),
-              lambda structure, _: tree.unflatten(structure, []))
+tree.register(Checked, lambda checked: ((False, checked.result), None),
+              lambda _, children: children[1])
 
 
 def hidden(ctx: TraceContext, problem: Exception) -> Error | None:
@@ -454,7 +455,7 @@ def _results(
         return chosen(leaf) if unknown else leaf
 
     result = tree.map(returned, result)
-    if checked and not tree.leaves(result):
+    if checked and all(id(leaf) in given for leaf in tree.leaves(result)):
         result = Checked(result)
     leaves, structure = tree.flatten(result)
     values: list[Value] = []
@@ -502,12 +503,13 @@ class Parameter(Protocol):
 
 
 def trace_region(function: Callable[..., Any], operands: Sequence[Parameter],
-                 in_tree: tree.TreeDef, name: str) -> Region:
-    """Trace a body inside of the current trace, as a graph for an attribute of a node."""
+                 in_tree: tree.TreeDef, name: str, *, local: bool = False) -> Region:
+    """Trace a body inside of the current trace, as a graph for an attribute of a node. What it
+    writes to its arguments is ``local``, or an error."""
     outer = current()
     ctx = TraceContext(name, outer.api, parent=outer)
     inputs = [Tracer(ctx, ctx.graph.add_param(x.type, x.name.removesuffix(":0").replace(":", "_")),
-                     weak=x.weak, argument=x.weak or not outer.request.inout) for x in operands]
+                     weak=x.weak, argument=x.weak or not local) for x in operands]
     try:
         with ctx.activate():
             args = tree.unflatten(in_tree, inputs)

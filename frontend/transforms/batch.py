@@ -59,7 +59,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
         slots = [Slot("example", TensorType(I64, ()), False)]
         slots += [Slot(x.name, x.type.with_shape(x.type.shape[1:]), False) for x in operands]
         region = trace_region(one, slots, tree.structure((0,) * len(slots)),
-                              name_of_body(function, "example"))
+                              name_of_body(function, "example"), local=True)
         wanted = _axes_of(out_axes, region.out_tree, "out_axes")
         made = ctx.apply(_recorded, (ctx, region, operands, size, wanted))
         return tree.unflatten(region.out_tree, made)

@@ -29,7 +29,6 @@ from ..face.source import user_loc
 from ..tracing.arrays.variable import Variable
 from ..tracing.context.active import context_for, current
 from ..tracing.context.recorder import TraceContext
-from ..tracing.guards.lost import check_unchanged
 from ..tracing.operand import (
     as_int,
     cast,
@@ -85,7 +84,6 @@ def value_and_grad(
             for at, arg in zip(numbers, given, strict=True):
                 replaced[at] = arg
             out = ctx.as_written(function)(*replaced, **kwargs)
-            check_unchanged(given, structure, tracked, differentiated, function)
             return out
 
         value, aux, gradients = _differentiate(ctx, call, leaves, has_aux)
@@ -104,13 +102,12 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
                 return vjp(function, *primals)[1](cotangent)
             return run_eagerly(lambda args, ct: vjp(function, *args)[1](ct), (primals, cotangent))
 
-        return run_eagerly(function, primals), later
+        return run_eagerly(lambda *args: vjp(function, *args)[0], primals), later
     leaves, structure = tree.split(primals)
     ctx = _context(primals)
     with tracking(ctx, leaves) as (arguments, tracked):
         given = tree.unflatten(structure, arguments)
         out = ctx.as_written(function)(*given)
-        check_unchanged(given, structure, arguments, differentiated, function)
     outputs, out_tree = tree.split(out)
     paths = reverse.paths_from(ctx.builder, [ctx.value_of(x) for x in tracked])
 
@@ -196,7 +193,7 @@ def _argnums(argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
 
 def _own(ctx: TraceContext, x: Tracer) -> Tracer:
     """An argument of what is differentiated, which may write to it for itself."""
-    return x if x.weak or not ctx.request.inout else Tracer(ctx, x.value)
+    return x if x.weak else Tracer(ctx, x.value)
 
 
 @contextmanager

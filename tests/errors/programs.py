@@ -175,7 +175,7 @@ def static_argument_is_a_list() -> None:
 
 @wrong("W203", TypeError)
 def argument_dict_is_changed() -> None:
-    @weft.compile
+    @weft.compile(inout="error")
     def step(params: dict[str, Any], g: Any) -> Any:
         params["w"] = params["w"] - g  # here
         return np.sum(params["w"])
@@ -484,7 +484,7 @@ def leaked_tracer() -> None:
 
 @wrong("W203", TypeError)
 def argument_changed_in_place() -> None:
-    @weft.compile
+    @weft.compile(inout="error")
     def clear(x: Any) -> Any:
         x[0] = 0  # here
         return x
@@ -494,7 +494,7 @@ def argument_changed_in_place() -> None:
 
 @wrong("W203", TypeError)
 def view_of_an_argument_changed_in_place() -> None:
-    @weft.compile
+    @weft.compile(inout="error")
     def clear(x: Any) -> Any:
         row = x[0]
         row[:] = 0  # here

@@ -369,7 +369,10 @@ def test_arguments_stay_as_they_are() -> None:
         return x
 
     with pytest.raises(weft.Error, match="W203: x:0 is an argument"):
-        weft.compile(program)(np.ones(3))
+        weft.compile(inout="error")(program)(np.ones(3))
+    x = np.arange(1.0, 4.0)
+    assert weft.compile(program)(x) is x
+    np.testing.assert_array_equal(x, [2, 1, 3])
 
 
 def test_an_exception_with_attributes() -> None:

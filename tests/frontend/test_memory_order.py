@@ -59,9 +59,11 @@ def test_of_an_argument_it_is_not_known(order: str) -> None:
 
     given = X.copy()
     want = written(X.copy(order="K" if order == "F" else "F"))
-    np.testing.assert_array_equal(weft.compile(written)(given), want)
+    np.testing.assert_array_equal(weft.compile(inout="error")(written)(given), want)
     np.testing.assert_array_equal(given, X)
     with pytest.raises(weft.Error, match="W203: x:0 was changed in place through another name"):
+        weft.compile(inout="error")(both)(X)
+    with pytest.raises(weft.Error, match=r"W203: .* or on how an array lies in memory"):
         weft.compile(both)(X)
 
 

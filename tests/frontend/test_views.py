@@ -308,7 +308,8 @@ def test_any_program_of_views_and_writes(steps: list[tuple[int, int, str]]) -> N
 
 
 def refused(function: Callable[..., Any], fix: str) -> None:
-    for use in (lambda: run_eagerly(function, (A,)), lambda: weft.compile(function)(A)):
+    compiled = weft.compile(inout="error")(function)
+    for use in (lambda: run_eagerly(function, (A,)), lambda: compiled(A)):
         with pytest.raises(Error) as caught:
             use()
         assert caught.value.code == "W203" and fix in str(caught.value)
