@@ -44,6 +44,7 @@ from .arrays.grid import Grid
 from .arrays.maybe import is_maybe
 from .arrays.selection import Found, Selection
 from .arrays.variable import Variable
+from .arrays.views import refresh
 from .containers import Change, Containers, Path, filling, found_at, resolved
 from .context.active import current
 from .context.captures import Capture
@@ -282,6 +283,9 @@ def _written(
 ) -> tuple[int, ...]:
     """The numbers of the arguments that the function has written to; their new elements are the
     last results of the graph."""
+    for given in inputs:
+        if isinstance(given, Tracer) and not given.argument:
+            refresh(given)  # which raises where it is not known whether it was written to
     first = {id(given): at for at, given in reversed([*enumerate(inputs)])}
     found = [at for at, (entry, given) in enumerate(zip(entries, inputs, strict=True))
              if entry.param is not None and not given.argument and first[id(given)] == at

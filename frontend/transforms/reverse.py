@@ -83,8 +83,7 @@ def value_and_grad(
             replaced = list(args)
             for at, arg in zip(numbers, given, strict=True):
                 replaced[at] = arg
-            out = ctx.as_written(function)(*replaced, **kwargs)
-            return out
+            return ctx.as_written(function)(*replaced, **kwargs)
 
         value, aux, gradients = _differentiate(ctx, call, leaves, has_aux)
         found = tree.unflatten(structure, gradients)
@@ -102,7 +101,11 @@ def vjp(function: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any
                 return vjp(function, *primals)[1](cotangent)
             return run_eagerly(lambda args, ct: vjp(function, *args)[1](ct), (primals, cotangent))
 
-        return run_eagerly(lambda *args: vjp(function, *args)[0], primals), later
+        @functools.wraps(function)
+        def whole(*args: Any) -> Any:
+            return vjp(function, *args)[0]
+
+        return run_eagerly(whole, primals), later
     leaves, structure = tree.split(primals)
     ctx = _context(primals)
     with tracking(ctx, leaves) as (arguments, tracked):

@@ -200,7 +200,7 @@ def test_memory_that_is_partly_shared() -> None:
     made(a[::2], a[1::2])
     np.testing.assert_array_equal(a, [1, 1, 5, 3, 9, 5, 13, 7])
     for _ in range(2):
-        with pytest.raises(weft.Error, match=r"W203: x and g have memory in common.*\n.*") as caught:
+        with pytest.raises(weft.Error, match="W203: x and g have memory") as caught:
             made(a[1:], a[:-1])
         assert caught.value.hint == "pass arrays that are apart, or a copy: g.copy()"
         np.testing.assert_array_equal(a, [1, 1, 5, 3, 9, 5, 13, 7])

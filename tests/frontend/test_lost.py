@@ -110,7 +110,8 @@ def test_other_changes_of_arguments() -> None:
         (lambda d: (d["deep"][0].clear(), 1.0)[1], r"d\['deep'\]\[0\]\[0\] was removed"),
     ]:
         with pytest.raises(weft.Error, match=f"W203: {what}") as caught:
-            weft.compile(inout="error")(function)({"a": X, "b": X, "layer": Layer(X), "deep": [[X]]})
+            weft.compile(inout="error")(function)(
+                {"a": X, "b": X, "layer": Layer(X), "deep": [[X]]})
         assert caught.value.locs[0].line == function.__code__.co_firstlineno
 
 
