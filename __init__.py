@@ -22,6 +22,7 @@ _names.install()
 
 
 if _TYPE_CHECKING:  # the same names, for type checkers
+    from .frontend import cache as cache
     from .frontend.checkpoints import QueueRunner as QueueRunner
     from .frontend.checkpoints import Saver as Saver
     from .frontend.checkpoints import restore as restore

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from hypothesis import HealthCheck, settings
 import weft
 
 GOLDEN = Path(__file__).parent / "golden"
+os.environ.setdefault("WEFT_CACHE", "0")  # tests see what is compiled, in processes of theirs too
 
 # Programs take a while to draw, and machines of continuous integration are slow and uneven.
 # The examples are the same in every run, so a change fails for what it did; new ones are drawn

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache, partial
@@ -18,6 +19,8 @@ from typing import Any
 from ...ir.diagnose import error
 from ...ir.forks import LOADING, held
 from ...ir.record import record
+from ..cache import cache as object_cache
+from ..cache import key_of
 from .host.support import emit_support
 from .host.threads import pool_module
 from .processors import BASELINE, FEATURES, NATIVE, PORTABLE, features_of, listed
@@ -177,10 +180,25 @@ def _optimised(text: str, target: Target, opt: int, taken: Taken = _plainly,
 def compile_object(text: str, target: Target, opt: int = 2, taken: Taken = _plainly, *,
                    plain: bool = False) -> Code:
     """Optimise and assemble a module; the result is position independent. The steps are parse,
-    optimise and assemble. ``plain``: the text is such that LLVM's passes find nothing in it."""
+    optimise and assemble, none where the disk has the code. ``plain``: the text is such that
+    LLVM's passes find nothing in it."""
+    store = object_cache()
+    key = "" if store is None else key_of(text, repr(target), str(opt), str(plain), *_versions())
+    if store is not None and (known := store.get(key)) is not None:
+        return Code(known)
     module, machine = _optimised(text, target, opt, taken, plain)
     with taken("assemble"):
-        return Code(machine.emit_object(module))
+        made: bytes = machine.emit_object(module)
+    if store is not None:
+        store.put(key, made)
+    return Code(made)
+
+
+@cache
+def _versions() -> tuple[str, str]:
+    """Of what makes code of a text."""
+    llvm = _llvm()
+    return sys.modules["llvmlite"].__version__, ".".join(map(str, llvm.llvm_version_info))
 
 
 def assembly(text: str, target: Target, opt: int = 2) -> str:

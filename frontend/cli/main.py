@@ -42,6 +42,7 @@ from ...ir.types import TensorType, parse_type
 from ...ir.verify.graph import symbols_in
 from ...ir.verify.verifier import read
 from ...passes.manager import PassManager, parse_passes
+from .. import cache
 from ..engine.devices import device_names
 from ..engine.flow import FlowStages, step_stages
 from ..engine.pipeline import STAGES, Stages
@@ -319,6 +320,20 @@ def profiled(options: argparse.Namespace) -> None:
     run_profiled(options.file, options.arguments, options.output, options.lines, options.rows)
 
 
+def cached(options: argparse.Namespace) -> None:
+    """Say what is kept on disk, look whether it is as it was, or remove it."""
+    state = cache.info()
+    if not state.folder:
+        print("there is no cache: it is off, or its folder cannot be used")
+    elif options.what == "list":
+        print(f"{state.folder}: {state.entries} entries, {state.bytes:,} bytes")
+    elif options.what == "verify":
+        wrong = cache.verify()
+        print(f"{state.entries - len(wrong)} entries are as they were, {len(wrong)} were removed")
+    else:
+        print(f"{cache.clear()} entries removed")
+
+
 def show(options: argparse.Namespace) -> None:
     """Train a model of the examples, or the digit classifier."""
     if options.name is not None:
@@ -343,6 +358,8 @@ COMMANDS = (
      options_of.profile, profiled),
     ("export", "write a function as object file and C header",
      options_of.export, write),
+    ("cache", "list, verify or clear the machine code that is kept on disk",
+     options_of.cache, cached),
     ("demo", "train a digit classifier on real images, or a model of examples/models by its name",
      options_of.demo, show),
 )

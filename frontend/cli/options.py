@@ -82,6 +82,10 @@ def export(command: argparse.ArgumentParser) -> None:
     command.add_argument("--target", metavar="CPU")
 
 
+def cache(command: argparse.ArgumentParser) -> None:
+    command.add_argument("what", choices=("list", "verify", "clear"))
+
+
 def demo(command: argparse.ArgumentParser) -> None:
     command.add_argument("name", nargs="?", metavar="NAME", help=", ".join(models.names()) or None)
     command.add_argument("--size", choices=("small", "normal"), default="normal")

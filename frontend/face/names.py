@@ -44,6 +44,7 @@ NAMES: Mapping[str, str] = MappingProxyType({
     "Traced": "frontend.tracing.trace:Traced",
     "TracingWarning": "ir.diagnose:TracingWarning",
     "Variable": "frontend.tracing.arrays.variable:Variable",
+    "cache": "frontend.cache",
     "compile": "frontend.face.compile:compile",
     "cond": "frontend.transforms.control:cond",
     "control_dependencies": "frontend.tracing.context.dependencies:control_dependencies",

@@ -1,0 +1,210 @@
+"""The disk cache of machine code: an object file for each text, target and compiler.
+
+    ~/.cache/weft/1/3f/3f9c...       the digest of text, target, options and versions
+
+What is in a file is told by its own digest, which is looked at before any of it is used: one that
+is truncated, of another version or changed is removed, and made anew. Files appear whole, by one
+rename, so processes that write at once, or are killed, leave nothing half; nobody locks anything.
+A folder in which others may write is not used. Where the disk is full, or read-only, there is no
+cache, and no error.
+
+``WEFT_CACHE=0`` turns it off, ``WEFT_CACHE_DIR`` is another folder, ``WEFT_CACHE_SIZE`` the most
+bytes that it may take (1 GiB), and with ``WEFT_CACHE_LOG=1`` each miss is told, with its reason.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+
+from ..ir.record import record
+
+_FORMAT = "1"
+_MAGIC = b"weft object 1\n"
+_DIGEST = 32
+_CAPACITY = 1 << 30  # bytes
+_DAY = 86400.0       # after which a file that is used is marked as used again
+_LOOKED = 64         # files that a process writes between looks at the size of all
+
+
+@record(frozen=True)
+class Entry:
+    """A file of the cache: its key, its size in bytes, and when it was last used (in seconds)."""
+
+    key: str
+    size: int
+    used: float
+    path: Path
+
+
+class Cache:
+    """The files of one folder; see the module docstring."""
+
+    def __init__(self, folder: Path, capacity: int = _CAPACITY) -> None:
+        self.folder, self.capacity = folder / _FORMAT, capacity
+        self._written = 0
+
+    def get(self, key: str) -> bytes | None:
+        """What was stored under a key; None, with a reason in the log, where there is nothing."""
+        path = self._path(key)
+        try:
+            with open(path, "rb") as file:
+                data, used = file.read(), os.fstat(file.fileno()).st_mtime
+        except OSError:
+            _log(key, "absent")
+            return None
+        reason = _wrong(data)
+        if reason:
+            _log(key, reason)
+            with suppress(OSError):
+                path.unlink()
+            return None
+        if time.time() - used > _DAY:
+            with suppress(OSError):
+                os.utime(path)
+        return data[len(_MAGIC) + _DIGEST:]
+
+    def put(self, key: str, data: bytes) -> None:
+        """Store something; nothing happens where that cannot be."""
+        path = self._path(key)
+        try:
+            for place in (self.folder.parent, self.folder, path.parent):
+                place.mkdir(mode=0o700, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix="new-")
+            try:
+                with open(handle, "wb") as file:
+                    file.write(_MAGIC + _digest(data) + data)
+                os.replace(name, path)
+            except BaseException:
+                os.unlink(name)
+                raise
+        except OSError as problem:
+            _log(key, f"not stored: {problem.strerror}")
+            return
+        if self._written % _LOOKED == 0:
+            self.trim()
+        self._written += 1
+
+    def entries(self) -> list[Entry]:
+        """All files, the oldest first; what others have left half is none."""
+        found = []
+        for path in self._files():
+            with suppress(OSError):
+                known = path.stat()
+                found.append(Entry(path.name, known.st_size, known.st_mtime, path))
+        return sorted(found, key=lambda entry: entry.used)
+
+    def trim(self) -> None:
+        """Remove the oldest files where all are too large, and what killed processes have left."""
+        for path in self._files(left=True):
+            with suppress(OSError):
+                if time.time() - path.stat().st_mtime > _DAY:
+                    path.unlink()
+        entries = self.entries()
+        size = sum(entry.size for entry in entries)
+        if size <= self.capacity:
+            return
+        for entry in entries:
+            with suppress(OSError):
+                entry.path.unlink()
+            size -= entry.size
+            if size <= self.capacity * 4 // 5:
+                return
+
+    def verify(self) -> list[str]:
+        """Look at all files, and remove those that are not what they say; their keys."""
+        wrong = []
+        for entry in self.entries():
+            with suppress(OSError):
+                if _wrong(entry.path.read_bytes()):
+                    wrong.append(entry.key)
+                    entry.path.unlink()
+        return wrong
+
+    def clear(self) -> int:
+        """Remove all files; how many there were."""
+        entries = self.entries()
+        for path in [*(entry.path for entry in entries), *self._files(left=True)]:
+            with suppress(OSError):
+                path.unlink()
+        return len(entries)
+
+    def _path(self, key: str) -> Path:
+        return self.folder / key[:2] / key
+
+    def _files(self, left: bool = False) -> Iterator[Path]:
+        with suppress(OSError):
+            for folder in sorted(self.folder.iterdir()):
+                with suppress(OSError):
+                    yield from [path for path in sorted(folder.iterdir())
+                                if path.name.startswith("new-") == left]
+
+
+def key_of(*parts: str) -> str:
+    """The key of what is made of these texts."""
+    made = blake2b(digest_size=24)
+    for part in parts:
+        data = part.encode()
+        made.update(len(data).to_bytes(8, "little"))
+        made.update(data)
+    return made.hexdigest()
+
+
+def cache() -> Cache | None:
+    """The cache of this process, None where it is off or its folder is not to be trusted."""
+    if os.environ.get("WEFT_CACHE", "1") == "0":
+        return None
+    given = os.environ.get("WEFT_CACHE_DIR")
+    folder = Path(given) if given else _home() / "weft"
+    size = os.environ.get("WEFT_CACHE_SIZE", "")
+    known = _KNOWN.get((str(folder), size))
+    if known is None:
+        usable = _is_trusted(folder)
+        known = _KNOWN[str(folder), size] = (
+            Cache(folder, int(size) if size.isdigit() else _CAPACITY) if usable else None,)
+    return known[0]
+
+
+_KNOWN: dict[tuple[str, str], tuple[Cache | None]] = {}
+
+
+def _home() -> Path:
+    given = os.environ.get("XDG_CACHE_HOME")
+    return Path(given) if given else Path(os.path.expanduser("~")) / ".cache"
+
+
+def _is_trusted(folder: Path) -> bool:
+    """Whether nobody else may write there: who can, could have this process run any code."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        known = folder.stat()
+    except OSError:
+        return False
+    own = known.st_uid == os.getuid() and not known.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    if not own:
+        _log(str(folder), "refused: others may write in this folder")
+    return own
+
+
+def _digest(data: bytes) -> bytes:
+    return blake2b(data, digest_size=_DIGEST).digest()
+
+
+def _wrong(data: bytes) -> str:
+    """Why the bytes of a file are not what was stored; '' if they are."""
+    if not data.startswith(_MAGIC):
+        return "of another kind"
+    start = len(_MAGIC) + _DIGEST
+    return "" if _digest(data[start:]) == data[len(_MAGIC):start] else "truncated or changed"
+
+
+def _log(key: str, reason: str) -> None:
+    if os.environ.get("WEFT_CACHE_LOG") == "1":
+        print(f"weft: cache: {key[:12]}: {reason}", file=sys.stderr)

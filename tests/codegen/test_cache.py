@@ -1,0 +1,168 @@
+"""The disk cache of machine code: what comes out of it is what was put in, or nothing."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from weft.codegen.cache import Cache, cache, key_of
+
+PROGRAM = """
+import numpy as np, sys, weft
+from weft.codegen.cpu import jit
+calls = []
+inner = jit._optimised
+jit._optimised = lambda *args: (calls.append(1), inner(*args))[1]
+for k in range(int(sys.argv[1])):
+    f = weft.compile(lambda x: np.tanh(x) * 2 + np.float64(k))
+    assert np.array_equal(f(np.arange(5.0)), np.tanh(np.arange(5.0)) * 2 + k) or np.allclose(
+        f(np.arange(5.0)), np.tanh(np.arange(5.0)) * 2 + k, rtol=1e-14)
+print(len(calls))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A cache folder that this process and those that it starts use."""
+    place = tmp_path / "cache"
+    monkeypatch.setenv("WEFT_CACHE", "1")
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(place))
+    yield place
+    if place.is_dir():
+        place.chmod(0o700)
+
+
+def run(count: int = 1, **environment: str) -> tuple[int, str]:
+    """How many modules a process of its own had to compile, and what it logged."""
+    done = subprocess.run([sys.executable, "-c", PROGRAM, str(count)], capture_output=True,
+                          text=True, check=True, timeout=300, env={**os.environ, **environment})
+    return int(done.stdout), done.stderr
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def test_what_is_stored_comes_back(folder: Path) -> None:
+    store = Cache(folder)
+    assert store.get(key_of("a")) is None
+    folder.mkdir()
+    store.put(key_of("a"), b"one")
+    store.put(key_of("b"), b"")
+    assert store.get(key_of("a")) == b"one" and store.get(key_of("b")) == b""
+    assert [entry.key for entry in store.entries()] == sorted(
+        (key_of("a"), key_of("b")), key=lambda key: store.folder.joinpath(
+            key[:2], key).stat().st_mtime)
+    assert store.clear() == 2 and store.get(key_of("a")) is None
+
+
+def test_keys_tell_parts_apart() -> None:
+    assert len({key_of("ab", "c"), key_of("a", "bc"), key_of("abc"), key_of("ab", "c", "")}) == 4
+
+
+def test_damaged_entries_are_found_and_removed(folder: Path) -> None:
+    """Every way to damage a file: bits, ends, other files' contents, nothing at all."""
+    store, rng = Cache(folder), random.Random(0)
+    data = {key_of(str(at)): bytes(rng.randrange(256) for _ in range(rng.randrange(400)))
+            for at in range(40)}
+    for _ in range(1000):
+        key = rng.choice([*data])
+        store.put(key, data[key])
+        path = store.folder / key[:2] / key
+        whole = bytearray(path.read_bytes())
+        kind = rng.randrange(4)
+        if kind == 0:
+            whole[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
+        elif kind == 1:
+            del whole[rng.randrange(len(whole)):]
+        elif kind == 2:
+            whole += b"\0"
+        else:
+            whole = bytearray(rng.randrange(256) for _ in range(len(whole)))
+        path.write_bytes(bytes(whole))
+        assert store.get(key) is None and not path.exists()
+    for key, held in data.items():
+        store.put(key, held)
+        assert store.get(key) == held
+    damaged = files(folder)[3]
+    damaged.write_bytes(b"weft object 1\n")
+    assert store.verify() == [damaged.name]
+
+
+def test_the_oldest_go_where_there_are_too_many(folder: Path) -> None:
+    store = Cache(folder, capacity=1000)
+    for at in range(30):
+        store.put(key_of(str(at)), bytes(100))
+        path = store.folder / key_of(str(at))[:2] / key_of(str(at))
+        os.utime(path, (at + 1, at + 1))
+    store.trim()
+    kept = [entry.key for entry in store.entries()]
+    assert sum(entry.size for entry in store.entries()) <= 800
+    assert kept == [key_of(str(at)) for at in range(30 - len(kept), 30)]
+
+
+def test_a_process_finds_what_another_has_compiled(folder: Path) -> None:
+    first, log = run(WEFT_CACHE_LOG="1")
+    assert first >= 3 and log.count("absent") == first
+    assert run(WEFT_CACHE_LOG="1") == (0, "")
+    assert run(WEFT_CACHE="0")[0] == first
+    moved = folder.with_name("moved")
+    shutil.copytree(folder, moved)
+    assert run(WEFT_CACHE_DIR=str(moved))[0] == 0
+
+
+def test_a_damaged_entry_is_compiled_again(folder: Path) -> None:
+    first, _ = run()
+    for path in files(folder):
+        path.write_bytes(path.read_bytes()[:-1])
+    again, log = run(WEFT_CACHE_LOG="1")
+    assert again == first and log.count("truncated or changed") == first
+    assert run()[0] == 0
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_is_read_only_is_no_error(folder: Path) -> None:
+    folder.mkdir()
+    folder.chmod(0o500)
+    assert run()[0] >= 3 and not files(folder)
+
+
+def test_a_folder_that_others_may_write_is_refused(folder: Path) -> None:
+    folder.mkdir()
+    folder.chmod(0o777)
+    found, log = run(WEFT_CACHE_LOG="1")
+    assert found >= 3 and "others may write" in log and not files(folder)
+
+
+def test_where_a_file_is_in_the_way_there_is_no_cache(folder: Path) -> None:
+    folder.write_text("in the way")
+    assert run()[0] >= 3
+    folder.unlink()
+
+
+def test_files_are_private(folder: Path) -> None:
+    run()
+    for path in (folder, *folder.rglob("*")):
+        assert not path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO), path
+
+
+def test_processes_that_race_and_are_killed(folder: Path) -> None:
+    for _ in range(3):
+        racing = [subprocess.Popen([sys.executable, "-c", PROGRAM, "4"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True) for _ in range(4)]
+        racing[0].kill()
+        for process in racing[1:]:
+            _, problem = process.communicate(timeout=300)
+            assert process.returncode == 0, problem
+        racing[0].communicate()
+    store = cache()
+    assert store is not None and store.verify() == []
+    assert run(4)[0] == 0
