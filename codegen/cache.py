@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 
@@ -162,17 +163,14 @@ def cache() -> Cache | None:
     if os.environ.get("WEFT_CACHE", "1") == "0":
         return None
     given = os.environ.get("WEFT_CACHE_DIR")
-    folder = Path(given) if given else _home() / "weft"
-    size = os.environ.get("WEFT_CACHE_SIZE", "")
-    known = _KNOWN.get((str(folder), size))
-    if known is None:
-        usable = _is_trusted(folder)
-        known = _KNOWN[str(folder), size] = (
-            Cache(folder, int(size) if size.isdigit() else _CAPACITY) if usable else None,)
-    return known[0]
+    return _cache_in(Path(given) if given else _home() / "weft",
+                     os.environ.get("WEFT_CACHE_SIZE", ""))
 
 
-_KNOWN: dict[tuple[str, str], tuple[Cache | None]] = {}
+@lru_cache(16)
+def _cache_in(folder: Path, size: str) -> Cache | None:
+    return Cache(folder, int(size) if size.isdigit() else _CAPACITY) if _is_trusted(
+        folder) else None
 
 
 def _home() -> Path:
