@@ -212,9 +212,17 @@ class _Build:
         self, words: Words, kinds: Sequence[str | int], numbers: Mapping[int, int]
     ) -> None:
         self.words, self._kinds, self._numbers = words, iter(kinds), numbers
+        self._depth = 0
 
     def add(self, out: TreeDef) -> None:
         """A nest."""
+        self._depth += 1
+        if self._depth > _DEEP:
+            raise _UnwalkableError
+        self._add(out)
+        self._depth -= 1
+
+    def _add(self, out: TreeDef) -> None:
         kind, words = out.kind, self.words
         if kind is None:
             what = next(self._kinds)

@@ -4,6 +4,7 @@ A thread may have little stack: 256 KB in servers with many of them, 128 KB in s
 all frames of a call together, from its native entry to the innermost function of a kernel, take
 ``STACK_BYTES`` at most. What may be large has a share of it, and is elsewhere when it is larger:
 
+    weft_walk    what a call's arguments are taken apart into ARGUMENTS_BYTES   else from the heap
     weft_entry   pointers to arguments and results, dims      ARGUMENTS_BYTES   else from the heap
       weft_run   the arena                                    ARENA_BYTES       else kept for calls
         @f       registers and the context of a kernel        STEPS_BYTES       else from the heap

@@ -8,6 +8,7 @@ import runpy
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,14 +30,14 @@ from weft.frontend.engine.pipeline import Stages
 from weft.ir.kernels.workspace import scratch_bytes, workspace_bytes
 from weft.ir.plans.plan import Launch, all_steps
 from weft.ir.plans.stack import SCRATCH_BYTES, STACK_BYTES, WORKSPACE_BYTES
-from weft.ir.record import replace
 
 FOLDER = Path(__file__).parents[2] / "examples" / "numpy"
 EXAMPLES = runpy.run_path(str(FOLDER / "run.py"))
 CASES = list(small_stacks.cases())
 TARGETS = ("x86-64-v3", "x86-64-v4")
 # Parts in parts of a row of 2**34 keys: twice the 35 bits of their number.
-LEVELS = {f"weft_quick_i{bits}x{words}": 70 for bits, words in ((32, 1), (64, 1), (64, 2))}
+LEVELS = {"weft_match": 62, "weft_build": 62,  # the levels of a nest that is walked
+          **{f"weft_quick_i{bits}x{words}": 70 for bits, words in ((32, 1), (64, 1), (64, 2))}}
 BODY = re.compile(r'define [^@]*@"?([\w.]+)"?\(ptr %context, i64 %begin, i64 %end')
 CONTROL = re.compile(r"define [^@]*@([\w.]+)\(ptr %registers, ptr %args")
 
@@ -77,9 +78,10 @@ def stack_of(llvm: str, name: str, target: str | None, opt: int = 2) -> tuple[in
         launching |= more
     pointers: dict[str, Any] = dict.fromkeys(pool, bodies)
     pointers |= {again[each]: bodies - launching for each in pool}
-    pointers |= {"weft_run": {name}, f"{name}_call": {"weft_entry"}}
+    pointers |= {"weft_walk": {f"{name}_call"}, "weft_run": {name},
+                 f"{name}_call": {"weft_entry"}}
     pointers |= dict.fromkeys((name, f"{name}_inside"), bodies | set(CONTROL.findall(llvm)))
-    return deepest(frames, f"{name}_call", pointers, LEVELS)
+    return deepest(frames, "weft_door", pointers, LEVELS)
 
 
 def check(function: Callable[..., Any], args: tuple[Any, ...], target: str | None,
