@@ -258,6 +258,19 @@ def test_attributes_of_a_method_that_changes_others() -> None:
     np.testing.assert_array_equal(counter.total, X * 14)
 
 
+def test_long_lists_of_numbers_are_one_guard() -> None:
+    numbers = [float(at) for at in range(1000)]
+    made = compiled(lambda x: x * numbers[7] + len(numbers))
+    same(made, X)
+    assert len([*made.programs.specialisations()[0].traced.guards]) == 1
+    numbers[7] = -3.0
+    same(made, X)
+    numbers.append(1.0)
+    same(made, X)
+    numbers[7] = -3
+    same(made, X)
+
+
 def test_names_of_modules_and_classes() -> None:
     module = types.ModuleType("weft_test_settings")
     module.rate = 2.0  # type: ignore[attr-defined]

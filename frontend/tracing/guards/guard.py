@@ -14,6 +14,7 @@ guards: arrays are read at each call.
 from __future__ import annotations
 
 import weakref
+from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from enum import Enum
 from types import CodeType
@@ -37,7 +38,7 @@ class Kind(Enum):
     CLASS = "is a"     # an object of this class
     LENGTH = "has"     # so many items
     KEYS = "has keys"  # just these keys, in this order
-    ITEMS = "has items"  # a set of just these
+    ITEMS = "has items"  # a set of just these, or a long list of these numbers
     ALIAS = "is at"    # what is at another path
 
 
@@ -146,7 +147,8 @@ class Guard:
             case Kind.KEYS:
                 return isinstance(found, dict) and (*found,) == self.expected
             case Kind.ITEMS:
-                return isinstance(found, set) and found == self.expected
+                return isinstance(found, (set, list, tuple, deque)) and found == self.expected and (
+                    isinstance(found, set) or [*map(type, found)] == [*map(type, self.expected)])
             case Kind.ALIAS:
                 return found is self.expected.get()
 
@@ -165,7 +167,7 @@ class Guard:
             case Kind.LENGTH:
                 return f"{self.path} has {self.expected} items"
             case Kind.KEYS | Kind.ITEMS:
-                return f"{self.path} has {', '.join(map(repr, self.expected))}"
+                return f"{self.path} has {_short([*self.expected])[1:-1]}"
             case Kind.ALIAS:
                 return f"{self.path} is {self.expected}"
 

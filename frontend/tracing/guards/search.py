@@ -14,6 +14,7 @@ import sys
 import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from copy import copy
 from enum import Enum
 from types import (
     BuiltinFunctionType,
@@ -36,6 +37,7 @@ from .weakmethod import WeakMethod
 
 Changes = Callable[[CodeType], frozenset[str]]
 _DEEP = 5       # attributes and items on the way from a name
+_LONG = 64      # items of a list of numbers that are looked at all at once
 _MANY = 1 << 12  # guards of one program, and items of a list that are looked at one by one
 _NOTHING = object()
 _NUMBERS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, Enum, slice,
@@ -168,7 +170,10 @@ class _Search:
 
     def _container(self, path: Path, value: Any, depth: int) -> None:
         kind = type(value)
-        if isinstance(value, (list, tuple, deque)):
+        if isinstance(value, (list, tuple, deque)) and len(value) > _LONG and all(
+                isinstance(item, _NUMBERS) for item in value):
+            self._add(Guard(path, Kind.ITEMS, copy(value)))
+        elif isinstance(value, (list, tuple, deque)):
             self._add(Guard(path, Kind.LENGTH, len(value)))
             for at in range(0, len(value), len(value) // _MANY + 1):
                 self._visit(path.item(at), value[at], depth + 1)
