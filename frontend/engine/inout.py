@@ -14,6 +14,7 @@ import numpy as np
 
 from ...ir.diagnose import Error, error
 from ..face.source import user_loc
+from ..tracing.containers import found_at
 from ..tracing.trace import Traced
 
 _WORK = 10_000  # that it may take to find out whether two arrays share an element
@@ -39,6 +40,18 @@ def shared_memory(traced: Traced, leaves: Sequence[Any]) -> list[tuple[int, int]
             if np.may_share_memory(written, capture.array) and _share(written, capture.array):
                 raise _overlap(names[at], capture.param.name.removesuffix(":0"), traced)
     return [(at, _first(found, at)) for at in sorted(found)]
+
+
+def check_containers(traced: Traced, arguments: Any) -> None:
+    """Raises TracerError (W203) where a list, a dict or an object is given twice, and changed."""
+    seen: dict[int, Any] = {}
+    for number, path in enumerate(traced.containers):
+        found = found_at(arguments, path)
+        other = seen.setdefault(id(found), number)
+        if other != number and not {other, number}.isdisjoint(traced.changed):
+            raise error("W203", f"one {type(found).__name__} is given twice, and "
+                                f"{traced.graph.name} changes it", locs=user_loc(),
+                        hint="give it once, or a copy of it: copy.deepcopy(d)")
 
 
 def _first(found: dict[int, int], at: int) -> int:

@@ -44,7 +44,7 @@ from ..tracing.operand import fits_int64
 from ..tracing.trace import Traced
 from .attempts import Attempts
 from .flow import make_step
-from .inout import shared_memory
+from .inout import check_containers, shared_memory
 from .methods import Methods
 from .pipeline import BUILDING, STEPS
 from .progress import compiling, taken
@@ -177,6 +177,8 @@ class Programs:
             found, call = self._made_for(function, call)
         if found.traced.written and (shared := shared_memory(found.traced, call.leaves)):
             found, call = self._made_for(function, call.sharing(shared))
+        if found.traced.changed:
+            check_containers(found.traced, call.arguments())
         given = found.traced.given(call.leaves)
         if self._options.verify:
             return verified(found, given, call.leaves, call.arguments)

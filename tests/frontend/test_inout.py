@@ -336,6 +336,20 @@ def test_what_stays_in_a_container_is_the_same_object() -> None:
     assert d["m"]["x"] is a and d["m"]["all"][1] is d
 
 
+def test_a_container_that_is_given_twice() -> None:
+    def function(a: Any, b: Any) -> Any:
+        a["k"] = b["w"].sum()
+        return a["w"] + b["w"]
+
+    made = compiled(function)
+    made({"w": X}, {"w": X})
+    d = {"w": X.copy()}
+    with pytest.raises(weft.Error, match="W203: one dict is given twice, and function changes it"):
+        made(d, d)
+    assert list(d) == ["w"]
+    np.testing.assert_array_equal(compiled(lambda a, b: a["w"] + b["w"])(d, d), X * 2)
+
+
 # -- where writes are local ---------------------------------------------------------------------
 
 
