@@ -400,3 +400,23 @@ def test_symbolic_sizes() -> None:
     for size in (1, 2, 7):
         agree(compiled(X[:size]), run(X[:size]))
     assert len(compiled.signatures) == 1
+
+
+def test_arrays_by_their_class() -> None:
+    """``np.ndarray(shape)`` makes an array to be written into, as ``np.empty`` does."""
+    def function(x: Any) -> Any:
+        made = np.ndarray((3,), dtype=x.dtype)
+        whole = np.ndarray(shape=x.shape)
+        made[:2] = x[:2]
+        made[2] = 1
+        for k in range(3):
+            whole[k] = x[k] * made[k]
+        assert isinstance(made, np.ndarray)
+        return made, whole
+
+    x = np.arange(3.0)
+    for found, wanted in zip(weft.compile(function)(x), function(x), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    data = np.arange(4.0)
+    np.testing.assert_array_equal(
+        weft.compile(lambda x: x + np.ndarray((3,), float, data))(x), x + data[:3])

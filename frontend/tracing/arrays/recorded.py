@@ -119,13 +119,23 @@ def _of_its_own(made: Any, args: tuple[Any, ...]) -> Any:
     return made.copy() if hidden else made
 
 
+def _constructed(
+    shape: Any, dtype: Any = float, buffer: Any = None, offset: int = 0, strides: Any = None,
+    order: Any = None,
+) -> Any:
+    """``np.ndarray(shape, dtype)``, which is ``np.empty`` unless it is given memory."""
+    if RECORDING.get() is None or buffer is not None or offset or strides is not None:
+        return np.ndarray(shape, dtype, buffer, offset, strides, order)
+    return recording(np.empty)(shape, dtype, order or "C")
+
+
 _ORIGINALS = MappingProxyType({name: getattr(home, name) for name, home in _MODULES.items()})
 # By identity: what code calls may be no key.
 _RECORDED: Mapping[int, Callable[..., Any]] = MappingProxyType({
     id(function): _of_items(function) if name == "fromiter" else
     _for_lists(function) if name in (*LISTED, *_UNASKED, *_LINEAR, *_FOURIER) else
     recording(function)
-    for name, function in _ORIGINALS.items()})
+    for name, function in _ORIGINALS.items()} | {id(np.ndarray): _constructed})
 # The same for weft.numpy: whoever calls these means them.
 OF_WEFT: Mapping[str, Callable[..., Any]] = MappingProxyType({
     name: (recording if name in NAMES else _for_lists)(function)
