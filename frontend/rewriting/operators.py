@@ -16,7 +16,7 @@ import numpy as np
 
 from ..face import tree
 from ..tracing.arrays.buffer import own
-from ..tracing.arrays.recorded import recorded
+from ..tracing.arrays.recorded import constructed, recorded
 from ..tracing.late import LateText
 from ..tracing.values.tracer import Tracer
 from .calls import items, lists, protocols
@@ -63,6 +63,8 @@ def entered(function: Any) -> Any:
         return of_lists(function)
     if (made := meaning(function) or recorded(function)) is not None:
         return made
+    if function is np.ndarray:
+        return constructed
     if isinstance(function, type) and issubclass(function, np.generic):
         return converting(function)
     if isinstance(function, (BuiltinFunctionType, type)):

@@ -156,7 +156,7 @@ def test_random_programs(block: Block, m: int, opt: int, symbolic: bool) -> None
     args = rng.normal(size=n), rng.normal(size=(m, n)), rng.integers(0, n, n)
     with np.errstate(all="ignore"):
         want = program(block, Python)(*args)
-    function = weft.compile(program(block, weft), opt=opt, on_recompile="silent",
+    function = weft.compile(program(block, weft), opt=opt, on_recompile="silent", inout="error",
                             dynamic={"x": {0: "n"}, "xs": {0: "m", 1: "n"},
                                      "ids": {0: "n"}} if symbolic else None)
     stages = function.lower(*args).stages

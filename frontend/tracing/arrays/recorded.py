@@ -119,7 +119,7 @@ def _of_its_own(made: Any, args: tuple[Any, ...]) -> Any:
     return made.copy() if hidden else made
 
 
-def _constructed(
+def constructed(
     shape: Any, dtype: Any = float, buffer: Any = None, offset: int = 0, strides: Any = None,
     order: Any = None,
 ) -> Any:
@@ -135,7 +135,7 @@ _RECORDED: Mapping[int, Callable[..., Any]] = MappingProxyType({
     id(function): _of_items(function) if name == "fromiter" else
     _for_lists(function) if name in (*LISTED, *_UNASKED, *_LINEAR, *_FOURIER) else
     recording(function)
-    for name, function in _ORIGINALS.items()} | {id(np.ndarray): _constructed})
+    for name, function in _ORIGINALS.items()}})
 # The same for weft.numpy: whoever calls these means them.
 OF_WEFT: Mapping[str, Callable[..., Any]] = MappingProxyType({
     name: (recording if name in NAMES else _for_lists)(function)
