@@ -135,7 +135,7 @@ _RECORDED: Mapping[int, Callable[..., Any]] = MappingProxyType({
     id(function): _of_items(function) if name == "fromiter" else
     _for_lists(function) if name in (*LISTED, *_UNASKED, *_LINEAR, *_FOURIER) else
     recording(function)
-    for name, function in _ORIGINALS.items()}})
+    for name, function in _ORIGINALS.items()})
 # The same for weft.numpy: whoever calls these means them.
 OF_WEFT: Mapping[str, Callable[..., Any]] = MappingProxyType({
     name: (recording if name in NAMES else _for_lists)(function)
