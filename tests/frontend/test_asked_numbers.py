@@ -398,7 +398,7 @@ def test_an_argument_changed_by_an_operator_warns() -> None:
 
     x = X.copy()
     with pytest.warns(weft.TracingWarning, match="x is changed in place") as caught:
-        got = weft.compile(normal)(x)
+        got = weft.compile(inout="error")(normal)(x)
     assert len(caught) == 1 and caught[0].filename == __file__
     np.testing.assert_array_equal(x, X)
     np.testing.assert_allclose(got, normal(X.copy()))
