@@ -201,8 +201,11 @@ class Function(Callable_, Generic[P, R]):
         """The results as a nest of ``Spec``, without compiling or running anything."""
         traced = self.programs.trace(self, args, kwargs)
         spec = load("frontend.tracing.spec").Spec
-        return tree.unflatten(traced.out_tree, [
-            spec(value.dtype, value.shape) for value in traced.graph.results])
+        values = iter(traced.graph.results)
+        types = [traced.leaves[kind].type if isinstance(kind, int) else next(values).type
+                 for kind in traced.out_kinds]
+        found = tree.unflatten(traced.out_tree, [spec(each.dtype, each.shape) for each in types])
+        return found[0] if traced.changed else found  # beside what the arguments become
 
     # -- specialisations ------------------------------------------------------------------------
 

@@ -384,6 +384,11 @@ def test_a_compiled_function_in_another_writes_to_its_arrays() -> None:
     same(outer, X)
 
 
+def test_the_shape_of_what_is_written() -> None:
+    assert compiled(returned).eval_shape("f64[2,3]") == weft.Spec("f64", (2, 3))
+    assert compiled(by_view).eval_shape("f64[2,3]") == weft.Spec("f64", ())
+
+
 def test_writes_can_be_refused() -> None:
     for function, args in ((one, (X,)), (out, (X, X + 1)), (recorded, ({"w": X},))):
         with pytest.raises(weft.Error, match="W203"):

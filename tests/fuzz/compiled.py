@@ -43,11 +43,13 @@ class Compiled:
         inner = weft.compile(**self.options)
         function, self.held = load(program.source(), scope)(inner, weft.Variable)
         self.function = weft.compile(dynamic=program.dynamic, **self.options)(function)
+        # Of stages, all results are those of the graph.
+        self.staged = weft.compile(dynamic=program.dynamic, inout="error", **self.options)(function)
 
     def trace(self, args: Sequence[Any]) -> Any:
         """The graph. Raises Refused, or the weft.Error that NumPy's own would be."""
         try:
-            return self.function.trace(*args)
+            return self.staged.trace(*args)
         except weft.Error as problem:
             if problem.code in UNSUPPORTED or (self.program.dynamic and problem.code in SYMBOLIC):
                 raise Refused(problem) from None

@@ -111,7 +111,7 @@ def test_forks_at_any_moment() -> None:
 
 
 @pytest.mark.parametrize("lock", [
-    "jit._llvm().ffi.lib._lock._lock", "forks.LOADING", "state._COMMITS",
+    "jit._llvm().ffi.lib._lock._lock", "forks.LOADING", "state.COMMITS",
     "next(iter(Queue.living))._lock", "looks._COUNTING"])
 def test_a_fork_waits_for_what_must_be_whole(lock: str) -> None:
     said = run(f"""
