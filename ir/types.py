@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Literal
 
-import ml_dtypes
 import numpy as np
 
 from .indices.index import Dim, maximum, product, symbol
@@ -17,7 +17,7 @@ DTypeKind = Literal["b", "i", "u", "f", "c"]
 
 @record(frozen=True, slots=True, eq=False)
 class DType:
-    """An element type: its short name (``f32``), kind, width in bits and NumPy twin.
+    """An element type: its short name (``f32``), kind and width in bits.
 
     There is one object of each, in ``DTYPES``, so that comparing them costs nothing.
     """
@@ -25,7 +25,18 @@ class DType:
     name: str
     kind: DTypeKind
     bits: int
-    numpy: np.dtype[Any] = field(repr=False)
+    _numpy: np.dtype[Any] | str = field(repr=False)  # or the name of one that ml_dtypes has
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """NumPy's twin."""
+        found = self._numpy
+        if isinstance(found, str):
+            import ml_dtypes  # takes longer to load than this package does
+
+            found = np.dtype(getattr(ml_dtypes, found))
+            object.__setattr__(self, "_numpy", found)
+        return found
 
     def __reduce__(self) -> tuple[Any, ...]:
         return as_dtype, (self.name,)
@@ -70,7 +81,8 @@ class DType:
 
 
 def _dtype(name: str, kind: DTypeKind, bits: int, numpy: object) -> tuple[str, DType]:
-    return name, DType(name, kind, bits, np.dtype(numpy))  # type: ignore[call-overload]
+    twin = numpy if isinstance(numpy, str) else np.dtype(numpy)  # type: ignore[call-overload]
+    return name, DType(name, kind, bits, twin)
 
 
 DTYPES = MappingProxyType(dict((
@@ -79,14 +91,16 @@ DTYPES = MappingProxyType(dict((
     _dtype("i32", "i", 32, np.int32), _dtype("i64", "i", 64, np.int64),
     _dtype("u8", "u", 8, np.uint8), _dtype("u16", "u", 16, np.uint16),
     _dtype("u32", "u", 32, np.uint32), _dtype("u64", "u", 64, np.uint64),
-    _dtype("f8e4m3", "f", 8, ml_dtypes.float8_e4m3fn),
-    _dtype("f8e5m2", "f", 8, ml_dtypes.float8_e5m2),
-    _dtype("f16", "f", 16, np.float16), _dtype("bf16", "f", 16, ml_dtypes.bfloat16),
+    _dtype("f8e4m3", "f", 8, "float8_e4m3fn"),
+    _dtype("f8e5m2", "f", 8, "float8_e5m2"),
+    _dtype("f16", "f", 16, np.float16), _dtype("bf16", "f", 16, "bfloat16"),
     _dtype("f32", "f", 32, np.float32), _dtype("f64", "f", 64, np.float64),
     _dtype("c64", "c", 64, np.complex64), _dtype("c128", "c", 128, np.complex128),
 )))
 
-_BY_NUMPY = MappingProxyType({dtype.numpy: dtype for dtype in DTYPES.values()})
+# Those of ml_dtypes have names that no dtype of NumPy's has.
+_BY_NUMPY: Mapping[np.dtype[Any] | str, DType] = MappingProxyType(
+    {dtype._numpy: dtype for dtype in DTYPES.values()})
 BOOL, I32, I64, U32, U64 = (DTYPES[n] for n in ("bool", "i32", "i64", "u32", "u64"))
 F16, BF16, F32, F64 = (DTYPES[n] for n in ("f16", "bf16", "f32", "f64"))
 C64, C128 = DTYPES["c64"], DTYPES["c128"]
@@ -98,14 +112,25 @@ COMPUTED = (F32, F64, I32, I64, U32, U64, BOOL,
 NUMBERS = (*COMPUTED, C64, C128)
 
 
+def _known(numpy: np.dtype[Any]) -> DType | None:
+    """The DType of a dtype of NumPy's in the byte order of the machine, if there is one."""
+    found = _BY_NUMPY.get(numpy)
+    if found is None and numpy.kind in "Vf" and numpy.names is None:
+        found = _BY_NUMPY.get(numpy.name)
+        return found if found is not None and found.numpy == numpy else None
+    return found
+
+
 def number_kind(dtype: np.dtype[Any]) -> str:
     """``dtype.kind``, which is f for bfloat16 too: NumPy itself says V there."""
-    known = _BY_NUMPY.get(dtype)
+    known = _known(dtype)
     return dtype.kind if known is None else known.kind
 
 
 def float_info(dtype: np.dtype[Any]) -> Any:
     """``np.finfo``, of bfloat16 too."""
+    import ml_dtypes
+
     return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
 
 
@@ -157,7 +182,7 @@ def as_dtype(spec: object) -> DType:
     if isinstance(spec, np.dtype) and spec in _BY_NUMPY:
         return _BY_NUMPY[spec]
     numpy = np.dtype(spec)  # type: ignore[call-overload]
-    found = _BY_NUMPY.get(numpy.newbyteorder("="))
+    found = _known(numpy.newbyteorder("="))
     if found is None:
         raise NoDTypeError(f"values of dtype {numpy} cannot be traced",
                            "use bool, an integer dtype, float16 to float64, complex64 or "

@@ -42,7 +42,7 @@ from ..ir.record import record
 from ..ir.types import parse_dim, parse_type
 from .entry.control import Hook
 from .entry.float_errors import tell_unheard
-from .entry.native import address_of, held_for
+from .entry.through_ctypes import address_of, held_for
 from .lifetime import Lifetime
 from .profile.recording import active, span
 from .program import check_failed, check_sizes, fit_all

@@ -23,7 +23,9 @@ from ..ir.indices.index import Expr, symbols_of
 from ..ir.indices.walk import evaluate
 from ..ir.plans.entry import SCALARS, Input
 from ..ir.plans.plan import MOST_BYTES, NO_MEMORY, CheckSite, Plan, Relation, Slot
-from .entry.native import Array, CtypesCall, Fail, NativeCall
+from .entry.layout import Array
+from .entry.native import Fail, NativeCall
+from .entry.through_ctypes import CtypesCall
 from .profile.recording import Recorder, active
 from .profile.timed import Timed, Timing
 from .state import Cell, Writer, commit, cut, merged

@@ -9,7 +9,10 @@ from ...codegen.cpu.jit import Jit
 from ...ir.plans.plan import Plan
 from ...passes.transform.dependence import EVERYTHING
 from ...runtime.device.program import DeviceProgram
-from ...runtime.entry.native import Array, CtypesCall, NativeCall, Support, native_call
+from ...runtime.entry.layout import Array
+from ...runtime.entry.native import NativeCall, native_call
+from ...runtime.entry.support import Support
+from ...runtime.entry.through_ctypes import CtypesCall
 from ...runtime.entry.walk import Door
 from ...runtime.profile.recording import follow_profiles
 from ...runtime.profile.timed import Form, Timing

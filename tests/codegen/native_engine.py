@@ -18,7 +18,9 @@ from weft.ir.indices.index import Dim, symbols_of
 from weft.ir.plans.entry import Entry, Input, Output
 from weft.ir.plans.plan import MISFIT
 from weft.ir.types import parse_dim
-from weft.runtime.entry.native import CtypesCall, NativeCall, Support, native_call
+from weft.runtime.entry.native import NativeCall, native_call
+from weft.runtime.entry.support import Support
+from weft.runtime.entry.through_ctypes import CtypesCall
 
 Make = Callable[..., NativeCall | CtypesCall]
 

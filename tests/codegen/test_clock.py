@@ -21,7 +21,7 @@ from weft.ir.plans.times import EVENT, EVENTS, clocked_steps, head_words, with_t
 from weft.ir.text.parser import parse_plan
 from weft.ir.text.printer import print_plan
 from weft.ir.verify.verifier import verify_plan
-from weft.runtime.entry.native import CtypesCall
+from weft.runtime.entry.through_ctypes import CtypesCall
 from weft.runtime.lifetime import Lifetime
 
 KERNELS = """

@@ -39,8 +39,10 @@ from weft.codegen.cpu.host.pool import POOLED_BYTES
 from weft.ir.indices.index import symbol
 from weft.ir.plans.entry import Entry, Input, Output
 from weft.ir.types import DTYPES
-from weft.runtime.entry import native
-from weft.runtime.entry.native import Array, CtypesCall, layout_holds, native_call
+from weft.runtime.entry import support
+from weft.runtime.entry.layout import Array, layout_holds, samples
+from weft.runtime.entry.native import native_call
+from weft.runtime.entry.through_ctypes import CtypesCall
 
 
 @pytest.fixture(scope="module")
@@ -475,20 +477,20 @@ def test_entry_spec_is_checked() -> None:
 
 
 def test_there_is_no_advice_on_pages_but_on_linux(monkeypatch: pytest.MonkeyPatch) -> None:
-    address = native._process_address
+    address = support._process_address
     assert address("memcpy") != 0
     if sys.platform == "linux":
         assert address("madvise") != 0
-    monkeypatch.setattr(native.sys, "platform", "darwin")
+    monkeypatch.setattr(support.sys, "platform", "darwin")
     assert address("madvise") == 0 != address("memcpy")
 
 
 def test_samples_differ_in_every_field_that_is_read() -> None:
-    samples = native._samples()
+    given = samples()
     for field in (lambda a: a.ndim, lambda a: a.flags.writeable, lambda a: a.flags.aligned,
                   lambda a: a.flags.c_contiguous, lambda a: a.flags.f_contiguous,
                   lambda a: a.dtype.num, lambda a: a.dtype.byteorder in "=|", lambda a: a.size > 0):
-        assert len({field(sample) for sample in samples}) > 1
+        assert len({field(sample) for sample in given}) > 1
 
 
 def test_calls_use_one_thread_unless_told_otherwise(engine: Engine) -> None:

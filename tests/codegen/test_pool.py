@@ -12,7 +12,8 @@ from numpy._core.multiarray import get_handler_name
 
 from weft.codegen.cpu.host.pool import POOLED_BYTES
 from weft.codegen.cpu.host.support import emit_support
-from weft.runtime.entry.native import Array, Support
+from weft.runtime.entry.layout import Array
+from weft.runtime.entry.support import Support
 
 
 @pytest.fixture(scope="module")

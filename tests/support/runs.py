@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from weft.runtime.entry.native import Array, CtypesCall
+from weft.runtime.entry.layout import Array
+from weft.runtime.entry.through_ctypes import CtypesCall
 
 
 class FailedRunError(Exception):
