@@ -1,6 +1,6 @@
 """The disk cache of machine code: an object file for each text, target and compiler.
 
-    ~/.cache/weft/1/3f/3f9c...       the digest of text, target, options and versions
+    ~/.cache/weft/2/3f/3f9c...       the digest of text, target, options and versions
 
 What is in a file is told by its own digest, which is looked at before any of it is used: one that
 is truncated, of another version or changed is removed, and made anew. Files appear whole, by one
@@ -17,19 +17,18 @@ from __future__ import annotations
 import os
 import stat
 import sys
-import tempfile
 import time
+from _blake2 import blake2b  # hashlib's, which loads all of OpenSSL
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
-from hashlib import blake2b
-from pathlib import Path
 
 from ..ir.record import record
 
-_FORMAT = "1"
-_MAGIC = b"weft object 1\n"
+_FORMAT = "2"
+_MAGIC = b"weft entry 2\n"
 _DIGEST = 32
+_NEW = "new-"  # how the names of files begin that are being written
 _CAPACITY = 1 << 30  # bytes
 _DAY = 86400.0       # after which a file that is used is marked as used again
 _LOOKED = 64         # files that a process writes between looks at the size of all
@@ -42,14 +41,14 @@ class Entry:
     key: str
     size: int
     used: float
-    path: Path
+    path: str
 
 
 class Cache:
     """The files of one folder; see the module docstring."""
 
-    def __init__(self, folder: Path, capacity: int = _CAPACITY) -> None:
-        self.folder, self.capacity = folder / _FORMAT, capacity
+    def __init__(self, folder: str | os.PathLike[str], capacity: int = _CAPACITY) -> None:
+        self.folder, self.capacity = os.path.join(folder, _FORMAT), capacity
         self._written = 0
 
     def get(self, key: str) -> bytes | None:
@@ -61,11 +60,11 @@ class Cache:
         except OSError:
             _log(key, "absent")
             return None
-        reason = _wrong(data)
+        reason = _wrong(key, data)
         if reason:
             _log(key, reason)
             with suppress(OSError):
-                path.unlink()
+                os.unlink(path)
             return None
         if time.time() - used > _DAY:
             with suppress(OSError):
@@ -75,16 +74,19 @@ class Cache:
     def put(self, key: str, data: bytes) -> None:
         """Store something; nothing happens where that cannot be."""
         path = self._path(key)
+        near = os.path.dirname(path)
+        name = os.path.join(near, f"{_NEW}{os.urandom(12).hex()}")
         try:
-            for place in (self.folder.parent, self.folder, path.parent):
-                place.mkdir(mode=0o700, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=path.parent, prefix="new-")
+            for place in (os.path.dirname(self.folder), self.folder, near):
+                with suppress(FileExistsError):
+                    os.mkdir(place, 0o700)
             try:
-                with open(handle, "wb") as file:
-                    file.write(_MAGIC + _digest(data) + data)
+                with open(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+                    file.write(_MAGIC + _digest(key, data) + data)
                 os.replace(name, path)
             except BaseException:
-                os.unlink(name)
+                with suppress(OSError):
+                    os.unlink(name)
                 raise
         except OSError as problem:
             _log(key, f"not stored: {problem.strerror}")
@@ -98,23 +100,23 @@ class Cache:
         found = []
         for path in self._files():
             with suppress(OSError):
-                known = path.stat()
-                found.append(Entry(path.name, known.st_size, known.st_mtime, path))
+                known = os.stat(path)
+                found.append(Entry(os.path.basename(path), known.st_size, known.st_mtime, path))
         return sorted(found, key=lambda entry: entry.used)
 
     def trim(self) -> None:
         """Remove the oldest files where all are too large, and what killed processes have left."""
         for path in self._files(left=True):
             with suppress(OSError):
-                if time.time() - path.stat().st_mtime > _DAY:
-                    path.unlink()
+                if time.time() - os.stat(path).st_mtime > _DAY:
+                    os.unlink(path)
         entries = self.entries()
         size = sum(entry.size for entry in entries)
         if size <= self.capacity:
             return
         for entry in entries:
             with suppress(OSError):
-                entry.path.unlink()
+                os.unlink(entry.path)
             size -= entry.size
             if size <= self.capacity * 4 // 5:
                 return
@@ -124,9 +126,11 @@ class Cache:
         wrong = []
         for entry in self.entries():
             with suppress(OSError):
-                if _wrong(entry.path.read_bytes()):
+                with open(entry.path, "rb") as file:
+                    data = file.read()
+                if _wrong(entry.key, data):
                     wrong.append(entry.key)
-                    entry.path.unlink()
+                    os.unlink(entry.path)
         return wrong
 
     def clear(self) -> int:
@@ -134,18 +138,19 @@ class Cache:
         entries = self.entries()
         for path in [*(entry.path for entry in entries), *self._files(left=True)]:
             with suppress(OSError):
-                path.unlink()
+                os.unlink(path)
         return len(entries)
 
-    def _path(self, key: str) -> Path:
-        return self.folder / key[:2] / key
+    def _path(self, key: str) -> str:
+        return os.path.join(self.folder, key[:2], key)
 
-    def _files(self, left: bool = False) -> Iterator[Path]:
+    def _files(self, left: bool = False) -> Iterator[str]:
         with suppress(OSError):
-            for folder in sorted(self.folder.iterdir()):
+            for folder in sorted(os.listdir(self.folder)):
                 with suppress(OSError):
-                    yield from [path for path in sorted(folder.iterdir())
-                                if path.name.startswith("new-") == left]
+                    yield from [os.path.join(self.folder, folder, name)
+                                for name in sorted(os.listdir(os.path.join(self.folder, folder)))
+                                if name.startswith(_NEW) == left]
 
 
 def key_of(*parts: str) -> str:
@@ -163,44 +168,45 @@ def cache() -> Cache | None:
     if os.environ.get("WEFT_CACHE", "1") == "0":
         return None
     given = os.environ.get("WEFT_CACHE_DIR")
-    return _cache_in(Path(given) if given else _home() / "weft",
+    return _cache_in(given or os.path.join(_home(), "weft"),
                      os.environ.get("WEFT_CACHE_SIZE", ""))
 
 
 @lru_cache(16)
-def _cache_in(folder: Path, size: str) -> Cache | None:
+def _cache_in(folder: str, size: str) -> Cache | None:
     return Cache(folder, int(size) if size.isdigit() else _CAPACITY) if _is_trusted(
         folder) else None
 
 
-def _home() -> Path:
-    given = os.environ.get("XDG_CACHE_HOME")
-    return Path(given) if given else Path(os.path.expanduser("~")) / ".cache"
+def _home() -> str:
+    return os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
 
 
-def _is_trusted(folder: Path) -> bool:
+def _is_trusted(folder: str) -> bool:
     """Whether nobody else may write there: who can, could have this process run any code."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        known = folder.stat()
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        known = os.stat(folder)
     except OSError:
         return False
     own = known.st_uid == os.getuid() and not known.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     if not own:
-        _log(str(folder), "refused: others may write in this folder")
+        _log(folder, "refused: others may write in this folder")
     return own
 
 
-def _digest(data: bytes) -> bytes:
-    return blake2b(data, digest_size=_DIGEST).digest()
+def _digest(key: str, data: bytes) -> bytes:
+    made = blake2b(key.encode(), digest_size=_DIGEST)
+    made.update(data)
+    return made.digest()
 
 
-def _wrong(data: bytes) -> str:
-    """Why the bytes of a file are not what was stored; '' if they are."""
+def _wrong(key: str, data: bytes) -> str:
+    """Why the bytes of a file are not what was stored under its key; '' if they are."""
     if not data.startswith(_MAGIC):
         return "of another kind"
     start = len(_MAGIC) + _DIGEST
-    return "" if _digest(data[start:]) == data[len(_MAGIC):start] else "truncated or changed"
+    return "" if _digest(key, data[start:]) == data[len(_MAGIC):start] else "truncated or changed"
 
 
 def _log(key: str, reason: str) -> None:

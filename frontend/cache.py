@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 from ..codegen.cache import cache
@@ -32,7 +33,8 @@ def info() -> CacheState:
     if store is None:
         return CacheState("", 0, 0)
     entries = store.entries()
-    return CacheState(str(store.folder.parent), len(entries), sum(each.size for each in entries))
+    return CacheState(os.path.dirname(store.folder), len(entries),
+                      sum(each.size for each in entries))
 
 
 @boundary

@@ -59,8 +59,8 @@ def test_what_is_stored_comes_back(folder: Path) -> None:
     store.put(key_of("b"), b"")
     assert store.get(key_of("a")) == b"one" and store.get(key_of("b")) == b""
     assert [entry.key for entry in store.entries()] == sorted(
-        (key_of("a"), key_of("b")), key=lambda key: store.folder.joinpath(
-            key[:2], key).stat().st_mtime)
+        (key_of("a"), key_of("b")), key=lambda key: Path(
+            store.folder, key[:2], key).stat().st_mtime)
     assert store.clear() == 2 and store.get(key_of("a")) is None
 
 
@@ -76,24 +76,28 @@ def test_damaged_entries_are_found_and_removed(folder: Path) -> None:
     for _ in range(1000):
         key = rng.choice([*data])
         store.put(key, data[key])
-        path = store.folder / key[:2] / key
+        path = Path(store.folder, key[:2], key)
         whole = bytearray(path.read_bytes())
-        kind = rng.randrange(4)
+        kind = rng.randrange(5)
         if kind == 0:
             whole[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
         elif kind == 1:
             del whole[rng.randrange(len(whole)):]
         elif kind == 2:
             whole += b"\0"
-        else:
+        elif kind == 3:
             whole = bytearray(rng.randrange(256) for _ in range(len(whole)))
+        else:  # what is right, under another key
+            other = rng.choice([each for each in data if each != key])
+            store.put(other, data[other])
+            whole = bytearray(Path(store.folder, other[:2], other).read_bytes())
         path.write_bytes(bytes(whole))
         assert store.get(key) is None and not path.exists()
     for key, held in data.items():
         store.put(key, held)
         assert store.get(key) == held
     damaged = files(folder)[3]
-    damaged.write_bytes(b"weft object 1\n")
+    damaged.write_bytes(b"weft entry 2\n")
     assert store.verify() == [damaged.name]
 
 
@@ -101,7 +105,7 @@ def test_the_oldest_go_where_there_are_too_many(folder: Path) -> None:
     store = Cache(folder, capacity=1000)
     for at in range(30):
         store.put(key_of(str(at)), bytes(100))
-        path = store.folder / key_of(str(at))[:2] / key_of(str(at))
+        path = Path(store.folder, key_of(str(at))[:2], key_of(str(at)))
         os.utime(path, (at + 1, at + 1))
     store.trim()
     kept = [entry.key for entry in store.entries()]
