@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...ir.diagnose import error
-from . import elf
+from .. import elf
 
 _LIBRARIES = ("-lm", "-lpthread")
 # Workers of the pool are never joined, so the code must stay when the library is closed.

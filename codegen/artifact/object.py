@@ -24,6 +24,7 @@ from ...ir.plans.plan import ALIGNMENT, MISFIT, NO_MEMORY, Plan, map_launches
 from ...ir.plans.stack import ARGUMENTS_BYTES
 from ...ir.record import record, replace
 from ...ir.types import TensorType
+from ..cpu.cpu_check import emit_cpu_check, portable
 from ..cpu.host.poll import field
 from ..cpu.host.threads import pool_parts
 from ..cpu.program import program_parts
@@ -31,7 +32,6 @@ from ..cpu.sorts.sorter import sorts_of
 from ..cpu.target import Target
 from ..cpu.text import FunctionText, heap_block, module_text
 from ..cpu.types import LLVM_TYPES, memory_type
-from .cpu_check import emit_cpu_check, portable
 
 STATUS = MappingProxyType({
     "no_memory": (NO_MEMORY, "out of memory"),

@@ -1,9 +1,9 @@
 """LLVM IR text to code in this process, or to an object file; the only user of llvmlite.
 
-One ``Jit`` per target serves the process. The worker pool and the support code of entry points are
-linked once into each and stay: workers and arrays outlive programs; so do functions that sort, once
-a program calls them. A program's code is a ``Library`` of its own, which its owner unloads when
-nothing can call it any more.
+One ``Jit`` per target serves the process. What all programs call is in ``codegen/shared`` and
+stays: workers and arrays outlive programs; so do functions that sort, once a program calls them. A
+program's code is a ``Library`` of its own, which its owner unloads when nothing can call it any
+more.
 """
 
 from __future__ import annotations
@@ -19,10 +19,14 @@ from typing import Any
 from ...ir.diagnose import error
 from ...ir.forks import LOADING, held
 from ...ir.record import record
+from .. import elf
 from ..cache import cache as object_cache
 from ..cache import key_of
+from ..library import Library
+from ..shared import SHARED, SUPPORT, WORKERS
+from .cpu_check import emit_cpu_words
 from .host.support import emit_support
-from .host.threads import pool_module
+from .host.threads import pool_parts
 from .processors import BASELINE, FEATURES, NATIVE, PORTABLE, features_of, listed
 from .sorts.sorter import SORTS
 from .target import Target
@@ -208,17 +212,6 @@ def assembly(text: str, target: Target, opt: int = 2) -> str:
     return result
 
 
-@record(frozen=True)
-class Library:
-    """Code of one object file in this process: the addresses of its exports, until ``unload``.
-
-    ``unload`` is called once, and not while a thread may still be inside the code.
-    """
-
-    addresses: Mapping[str, int]
-    unload: Callable[[], None]
-
-
 class _Linker:
     """One LLJIT and the process it belongs to; it goes when the last of its libraries has gone."""
 
@@ -257,25 +250,21 @@ class Jit:
                         hint=f"use target={NATIVE!r}; code for others is for dumps and exports")
         self.target = target
         self._linker = _Linker(target)
-        self._shared: dict[str, int] = {}
-        pool = compile_object(pool_module(target.triple), target)
-        support = emit_support()
-        text = module_text(support.functions, support.globals_,
-                           prelude=f'target triple = "{target.triple}"')
-        code = compile_object(text, target)
-        workers = self.link(pool.object, ("weft_parallel_for", "weft_poll"))
-        entry = self.link(code.object, support.exports)
-        self._forever: tuple[Library, ...] = (workers, entry)
-        self._shared.update(workers.addresses)
-        self.support = entry.addresses
+        known = SHARED.found(SUPPORT)
+        self.support = self._share(SUPPORT, *_support()) if known is None else known
+
+    def _share(self, label: str, image: bytes, exports: tuple[str, ...]) -> Mapping[str, int]:
+        """Have an object in this process for good that all programs may call."""
+        try:
+            return SHARED.add(label, elf.link(image, label), self.needs(image, exports))
+        except elf.UnlinkableError:  # which knows one architecture
+            return SHARED.keep(label, self.link(image, exports))
 
     def link(self, image: bytes, exports: tuple[str, ...]) -> Library:
         """Load an object file whose ``exports`` are wanted."""
-        self._provide(image, exports)
         builder = _llvm().JITLibraryBuilder().add_object_img(image).add_current_process()
-        for name, address in self._shared.items():
-            if name not in exports:
-                builder.import_symbol(name, address)
+        for name, label in self.needs(image, exports).items():
+            builder.import_symbol(name, (SHARED.found(label) or {})[name])
         for name in exports:
             builder.export_symbol(name)
         linker = self._linker
@@ -286,15 +275,32 @@ class Jit:
         addresses = {name: tracker[name] for name in exports}
         return Library(addresses, partial(linker.unload, tracker))
 
-    def _provide(self, image: bytes, own: tuple[str, ...]) -> None:
-        """Compile what an object names, and is not its own, of the functions that are shared."""
+    def needs(self, image: bytes, own: tuple[str, ...]) -> dict[str, str]:
+        """The labels of the shared code that an object names, and which is not its own. What
+        sorts is made where it is not there yet."""
+        def named(name: str) -> bool:
+            return name not in own and name.encode() + b"\0" in image
+
+        found = {name: SUPPORT for name in WORKERS if named(name)}
         for name, emit in SORTS.items():
-            if name not in (*own, *self._shared) and name.encode() + b"\0" in image:
-                text = module_text([emit(self.target, "weft")],
-                                   prelude=f'target triple = "{self.target.triple}"')
-                library = self.link(compile_object(text, self.target, plain=True).object, (name,))
-                self._forever += (library,)
-                self._shared.update(library.addresses)
+            if named(name):
+                found[name] = label = f"{name} {key_of(repr(self.target))}"
+                if SHARED.found(label) is None:
+                    text = module_text([emit(self.target, "weft")],
+                                       prelude=f'target triple = "{self.target.triple}"')
+                    self._share(label, compile_object(text, self.target, plain=True).object,
+                                (name,))
+        return found
+
+
+def _support() -> tuple[bytes, tuple[str, ...]]:
+    """The code that all programs share, for every CPU that there are programs for, and what it
+    exports."""
+    target, support = cpu_target(PORTABLE), emit_support()
+    functions, globals_ = pool_parts(target.triple)
+    text = module_text([*support.functions, *functions, emit_cpu_words(target.triple)],
+                       [*support.globals_, *globals_], prelude=f'target triple = "{target.triple}"')
+    return compile_object(text, target).object, ("weft_cpu", *WORKERS, *support.exports)
 
 
 @cache

@@ -39,8 +39,20 @@ FEATURES = MappingProxyType({
         ("lzcnt", 5), ("sse4a", 6), ("xop", 11), ("fma4", 16), ("tbm", 21))},
 })
 """LLVM's name of a feature: leaf and subleaf of cpuid, register, bit."""
+LEAVES = tuple(sorted({(leaf, subleaf) for leaf, subleaf, _, _ in FEATURES.values()}))
+ZMM = 0xE6
+"""The bits of registers that the system must save for AVX-512."""
 BASELINE = frozenset(("64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2"))
 """What every 64-bit CPU of the kind has."""
+
+
+def cpu_text(words: Sequence[int]) -> str:
+    """What ``weft_cpu`` has said, as a text that two CPUs share if they run the same code equally:
+    model, features, and registers that are saved."""
+    registers = {place: words[4 * at:4 * at + 4] for at, place in enumerate(LEAVES)}
+    has = [name for name, (leaf, subleaf, register, bit) in FEATURES.items()
+           if registers[leaf, subleaf][register] >> bit & 1]
+    return f"{registers[1, 0][EAX]:x} {words[4 * len(LEAVES)] & ZMM:x} {' '.join(has)}"
 
 
 def _and(*parts: frozenset[str] | str) -> frozenset[str]:

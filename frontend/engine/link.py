@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 
-from ...codegen.cpu.jit import Jit
 from ...ir.plans.plan import Plan
 from ...passes.transform.dependence import EVERYTHING
 from ...runtime.device.program import DeviceProgram
 from ...runtime.entry.layout import Array
 from ...runtime.entry.native import NativeCall, native_call
-from ...runtime.entry.support import Support
 from ...runtime.entry.through_ctypes import CtypesCall
-from ...runtime.entry.walk import Door
 from ...runtime.profile.recording import follow_profiles
 from ...runtime.profile.timed import Form, Timing
 from ...runtime.program import Program, Source, failing
@@ -22,24 +18,11 @@ from ...runtime.threads import follow_thread_limit, thread_limit
 from ..face.collector import paused_collector
 from ..face.loading import load
 from ..face.options import Options
-from ..face.recording import RECORDING
 from ..tracing.arrays.variable import Variable
 from .gpu import gpu_device
 from .pipeline import BUILDING, Stages, build
 from .progress import compiling
-
-
-@cache
-def _support(jit: Jit) -> Support | None:
-    """The shared code of entry points, or None where it does not fit this interpreter."""
-    function = load("frontend.face.function").Function  # which knows of no engine
-    door = Door(function, "walks", RECORDING, function.__call__, function.told)
-    try:
-        support = Support(jit.support.__getitem__, keep=jit, door=door)
-    except RuntimeError:
-        return None
-    function.open(support.door)
-    return support
+from .support import support
 
 
 @paused_collector()
@@ -124,7 +107,7 @@ def _calls(stages: Stages) -> tuple[NativeCall | CtypesCall, CtypesCall]:
     lookup, keep, host = machine.addresses.__getitem__, machine.keep, machine.host
     fail = failing(stages.plan)
     checked = CtypesCall(stages.entry, lookup, keep=keep, threads=threads, fail=fail, host=host)
-    native = native_call(stages.plan.name, lookup, _support(machine.jit), keep=keep,
+    native = native_call(stages.plan.name, lookup, support(), keep=keep,
                          threads=threads, fail=fail, host=host)
     return native or checked, checked
 

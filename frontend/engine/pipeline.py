@@ -12,7 +12,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal
 
-from ...codegen.cpu.jit import Jit, assembly, compile_object, cpu_target, jit_for
+from ...codegen.cpu.jit import assembly, compile_object, cpu_target, jit_for
 from ...codegen.cpu.program import emit_program
 from ...codegen.cpu.target import GPU, Target
 from ...codegen.cpu.tile import tile as tile_cpu
@@ -354,7 +354,6 @@ class Machine:
 
     addresses: Mapping[str, int]
     keep: Lifetime
-    jit: Jit
     host: HostSteps | None = None
 
 
@@ -371,4 +370,4 @@ def build(stages: Stages) -> Machine:
         host = HostSteps(stages.plan) if host_steps(stages.plan) else None
         sizes = [f"{name}_arena"] if entry.arena is None else []
         library = jit.link(code.object, (name, *sizes, f"{name}_call", f"{name}_python"))
-    return Machine(library.addresses, Lifetime(library.unload), jit, host)
+    return Machine(library.addresses, Lifetime(library.unload), host)

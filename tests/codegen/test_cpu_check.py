@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from llvmlite import binding as llvm
 
-from weft.codegen.artifact import cpu_check
-from weft.codegen.artifact.cpu_check import emit_cpu_check, is_x86
+from weft.codegen.cpu import cpu_check
+from weft.codegen.cpu.cpu_check import emit_cpu_check, is_x86
 from weft.codegen.cpu.jit import compile_object, cpu_target, jit_for
 from weft.codegen.cpu.processors import EAX, EBX, ECX, EDX, FEATURES, LEVEL3
 from weft.codegen.cpu.text import module_text

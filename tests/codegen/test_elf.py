@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import weft
-from weft.codegen.artifact import elf
-from weft.codegen.artifact.cpu_check import is_x86
+from weft.codegen import elf
+from weft.codegen.cpu.cpu_check import is_x86
 from weft.codegen.cpu.jit import cpu_target
 
 pytestmark = pytest.mark.skipif(

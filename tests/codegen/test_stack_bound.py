@@ -21,7 +21,7 @@ from support.frames import Frame, deepest, frames_of
 
 import weft
 from weft.codegen.cpu.host.support import emit_support
-from weft.codegen.cpu.host.threads import pool_module
+from weft.codegen.cpu.host.threads import pool_parts
 from weft.codegen.cpu.jit import assembly, cpu_target
 from weft.codegen.cpu.sorts.sorter import SORTS
 from weft.codegen.cpu.steps.table import StepTable
@@ -51,7 +51,7 @@ def shared(target: str | None, opt: int) -> Mapping[str, Frame]:
     prelude = f'target triple = "{machine.triple}"'
     support = emit_support()
     texts = [module_text(support.functions, support.globals_, prelude),
-             pool_module(machine.triple)]
+             module_text(*pool_parts(machine.triple), prelude)]
     texts += [module_text([emit(machine, "weft")], prelude=prelude) for name, emit in SORTS.items()
               if machine.mask_registers or "columns" not in name]
     return {name: frame for text in texts

@@ -28,7 +28,7 @@ from numpy.testing import assert_array_equal  # now: a lazy import could be held
 from numpy.typing import NDArray
 from running import in_threads, python
 
-from weft.codegen.cpu.host.threads import pool_module, pool_parts
+from weft.codegen.cpu.host.threads import pool_parts
 from weft.codegen.cpu.text import FunctionText, module_text
 from weft.ir.plans.stack import SCRATCH_BYTES
 
@@ -41,6 +41,11 @@ FILLED = 1000  # words of scratch that ``fill`` touches
 PAUSE = 2000  # rounds of a slow body, about a microsecond
 
 Counts = NDArray[np.int32]
+
+
+def pool_text(triple: str) -> str:
+    """The pool as a module of its own."""
+    return module_text(*pool_parts(triple), f'target triple = "{triple}"')
 
 
 def _count(name: str, amount: int, rounds: int = 0) -> FunctionText:
@@ -208,7 +213,7 @@ class Pool:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         triple = llvm.get_process_triple()
-        pool = pool_module(triple)
+        pool = pool_text(triple)
         if not wiped:  # a kernel that knows no MADV_WIPEONFORK
             assert "i32 18)" in pool
             pool = pool.replace("i32 18)", "i32 -1)")
@@ -660,7 +665,7 @@ def test_fork_while_others_launch(wiped: bool) -> None:
 def test_text_compiles_for(triple: str) -> None:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    module = llvm.parse_assembly(pool_module(triple))
+    module = llvm.parse_assembly(pool_text(triple))
     module.verify()
     machine = llvm.Target.from_triple(triple).create_target_machine()
     assert machine.emit_object(module)[:4] == b"\x7fELF"
@@ -689,4 +694,4 @@ def test_a_part_of_another_module() -> None:
 
 def test_unknown_architecture() -> None:
     with pytest.raises(ValueError, match="riscv64"):
-        pool_module("riscv64-unknown-linux-gnu")
+        pool_parts("riscv64-unknown-linux-gnu")

@@ -22,9 +22,11 @@ import pytest
 from running import in_threads, python
 
 import weft
-from weft.codegen.artifact import cpu_check, elf, link
+from weft.codegen import elf
+from weft.codegen.artifact import link
 from weft.codegen.artifact.header import c_names
 from weft.codegen.artifact.object import STATUS, Artifact, Source, WeightsFile, emit_artifact
+from weft.codegen.cpu import cpu_check
 from weft.codegen.cpu.jit import compile_object
 from weft.codegen.cpu.target import Target
 from weft.frontend.engine.link import make_program

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from ....ir.plans.control import PERIOD
 from ....ir.record import record
-from ..text import FunctionText, module_text
+from ..text import FunctionText
 from .poll import emit_poll
 from .workers import (
     CORE_SET,
@@ -77,12 +77,6 @@ _MACHINES = {
                      "call void @llvm.aarch64.set.fpcr(i64 %mode)",
     ),
 }
-
-
-def pool_module(triple: str) -> str:
-    """The pool as a module of its own, for the target ``triple``."""
-    functions, globals_ = pool_parts(triple)
-    return module_text(functions, globals_, prelude=f'target triple = "{triple}"')
 
 
 def pool_parts(
@@ -374,7 +368,7 @@ def _worker(machine: _Machine, prefix: str) -> FunctionText:
     """
     text = f"""
         %index = ptrtoint ptr %argument to i64
-        %pool = load atomic ptr, ptr @{prefix}_pool acquire, align 8
+        %pool = load atomic ptr, ptr @{prefix}_workers acquire, align 8
         {at("at.word", Page.WORD)}
         {at("bells", Page.BELLS)}
         %bell = getelementptr i32, ptr %bells, i64 %index

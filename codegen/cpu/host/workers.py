@@ -106,7 +106,7 @@ def worker_globals(prefix: str) -> list[str]:
     """The pointer to the page, null at first, and the signals that workers block."""
     blocked = ", ".join([f"i64 {_BLOCKED}"] + ["i64 -1"] * 15)
     return [
-        f"@{prefix}_pool = internal global ptr null, align 8",
+        f"@{prefix}_workers = internal global ptr null, align 8",
         f"@{prefix}_pool_signals = internal constant [16 x i64] [{blocked}], align 8",
     ]
 
@@ -120,7 +120,7 @@ def _enter(prefix: str) -> FunctionText:
     process: the chunks of the other threads are lost to it.
     """
     text = f"""
-        %known = load atomic ptr, ptr @{prefix}_pool acquire, align 8
+        %known = load atomic ptr, ptr @{prefix}_workers acquire, align 8
         %first = icmp eq ptr %known, null
         br i1 %first, label %make, label %have
       make:
@@ -197,7 +197,7 @@ def _open(prefix: str) -> FunctionText:
         %kept = zext i1 %keeps to i32
         %at.kept = getelementptr i8, ptr %page, i64 {Page.KEPT}
         store i32 %kept, ptr %at.kept
-        %pair = cmpxchg ptr @{prefix}_pool, ptr null, ptr %page acq_rel acquire
+        %pair = cmpxchg ptr @{prefix}_workers, ptr null, ptr %page acq_rel acquire
         %other = extractvalue {{ ptr, i1 }} %pair, 0
         %won = extractvalue {{ ptr, i1 }} %pair, 1
         br i1 %won, label %ours, label %theirs

@@ -17,7 +17,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ...ir.record import field, record
+from ..ir.record import field, record
 
 PAGE = 0x1000
 

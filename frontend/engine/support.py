@@ -1,0 +1,38 @@
+"""The code that all calls go through, bound to this process: once there is some, calls of compiled
+functions find the native door."""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+
+from ...codegen.shared import SHARED, SUPPORT
+from ...ir.forks import freed
+from ...runtime.entry.support import Support
+from ...runtime.entry.walk import Door
+from ..face.loading import load
+from ..face.recording import RECORDING
+
+_LOCK = freed(threading.RLock())
+
+
+def support() -> Support | None:
+    """None where nobody has compiled it yet, or it does not fit this interpreter."""
+    if SHARED.found(SUPPORT) is None:
+        return None
+    with _LOCK:
+        return _bound()
+
+
+@cache
+def _bound() -> Support | None:
+    addresses = SHARED.found(SUPPORT)
+    assert addresses is not None
+    function = load("frontend.face.function").Function  # which knows of no engine
+    door = Door(function, "walks", RECORDING, function.__call__, function.told)
+    try:
+        made = Support(addresses.__getitem__, keep=SHARED, door=door)
+    except RuntimeError:
+        return None
+    function.open(made.door)
+    return made
