@@ -51,18 +51,18 @@ class Cache:
         self.folder, self.capacity = os.path.join(folder, _FORMAT), capacity
         self._written = 0
 
-    def get(self, key: str) -> bytes | None:
+    def get(self, key: str, what: str = "object") -> bytes | None:
         """What was stored under a key; None, with a reason in the log, where there is nothing."""
         path = self._path(key)
         try:
             with open(path, "rb") as file:
                 data, used = file.read(), os.fstat(file.fileno()).st_mtime
         except OSError:
-            _log(key, "absent")
+            told(f"{what} {key[:12]}", "absent")
             return None
         reason = _wrong(key, data)
         if reason:
-            _log(key, reason)
+            told(f"{what} {key[:12]}", reason)
             with suppress(OSError):
                 os.unlink(path)
             return None
@@ -89,7 +89,7 @@ class Cache:
                     os.unlink(name)
                 raise
         except OSError as problem:
-            _log(key, f"not stored: {problem.strerror}")
+            told(key[:12], f"not stored: {problem.strerror}")
             return
         if self._written % _LOOKED == 0:
             self.trim()
@@ -191,7 +191,7 @@ def _is_trusted(folder: str) -> bool:
         return False
     own = known.st_uid == os.getuid() and not known.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     if not own:
-        _log(folder, "refused: others may write in this folder")
+        told(folder, "refused: others may write in this folder")
     return own
 
 
@@ -209,6 +209,7 @@ def _wrong(key: str, data: bytes) -> str:
     return "" if _digest(key, data[start:]) == data[len(_MAGIC):start] else "truncated or changed"
 
 
-def _log(key: str, reason: str) -> None:
+def told(what: str, reason: str) -> None:
+    """Say why something is not there, if the user asks for that."""
     if os.environ.get("WEFT_CACHE_LOG") == "1":
-        print(f"weft: cache: {key[:12]}: {reason}", file=sys.stderr)
+        print(f"weft: cache: {what}: {reason}", file=sys.stderr)

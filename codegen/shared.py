@@ -44,7 +44,7 @@ class Shared:
         with self._lock:
             if label not in self._addresses:
                 store = disk_cache()
-                data = None if store is None else store.get(_key(label))
+                data = None if store is None else store.get(_key(label), label.partition(" ")[0])
                 if data is None:
                     return None
                 try:

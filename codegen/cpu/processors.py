@@ -8,7 +8,7 @@ in the code is what makes the question whether a CPU can run it have an answer.
 
 from __future__ import annotations
 
-import difflib
+import importlib
 import os
 from collections.abc import Sequence
 from types import MappingProxyType
@@ -161,7 +161,8 @@ def features_of(name: Any, setting: str = "target") -> frozenset[str]:
                             f"makes code for its own architecture only, is one of {here}",
                     hint=f"use {setting}={PORTABLE!r}, or compile on a machine of that kind")
     names = [NATIVE, *(_X86 if x86 else _ARM)]
-    near = difflib.get_close_matches(name.lower(), names, 3) if known else []
+    close = importlib.import_module("difflib").get_close_matches  # which takes 3 ms to load
+    near = close(name.lower(), names, 3) if known else []
     raise error("W402", f"{setting}={name!r} is no name of a CPU that LLVM has",
                 hint=f"use {setting}={(near or [PORTABLE])[0]!r}"
                      + "".join(f", or {other!r}" for other in near[1:]))

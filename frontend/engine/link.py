@@ -18,11 +18,11 @@ from ...runtime.threads import follow_thread_limit, thread_limit
 from ..face.collector import paused_collector
 from ..face.loading import load
 from ..face.options import Options
+from ..ready.support import support
 from ..tracing.arrays.variable import Variable
 from .gpu import gpu_device
 from .pipeline import BUILDING, Stages, build
 from .progress import compiling
-from .support import support
 
 
 @paused_collector()

@@ -22,7 +22,6 @@ import numpy as np
 
 from ...ir.diagnose import FailedAssertionError, OutOfRangeError, ShapeError, error
 from ...ir.forks import freed
-from ...runtime.entry.walk import Walk, together
 from ..face import tree
 from ..face.boundary import leave
 from ..face.collector import paused_collector
@@ -46,6 +45,7 @@ from .attempts import Attempts
 from .flow import make_step
 from .inout import check_containers, shared_memory
 from .methods import Methods
+from .outline import walker_of
 from .pipeline import BUILDING, STEPS
 from .progress import compiling, taken
 from .recent import recent
@@ -60,11 +60,10 @@ from .specialisation import (
     without_arrays,
 )
 from .stages import Lowered
-from .walks import walk_of
+from .storing import Keeper
 
 _trace = ACTIVE.get  # the trace that records the running code, looked up at each call
 _ALIASES = 4096  # raw argument kinds remembered for one function
-_WALKS = 8  # specialisations of one function that a call tries before it looks for its own
 
 
 class Programs:
@@ -80,10 +79,9 @@ class Programs:
         self._warned: Warned | None = set() if options.on_unsupported == "host" else None
         self._made: dict[Any, Specialisation] = {}
         self._aliases: dict[Any, Specialisation] = {}
-        # What calls try, the latest first.
-        self._walks: tuple[tuple[Specialisation, Walk], ...] = ()
         self._lock = freed(threading.RLock())
         self._attempts = Attempts(signature, self._lock, options.inout == "allow")
+        self._keeper = Keeper(function, name, options, signature)
         self.methods: Methods[Function[..., Any]] = Methods(self._lock)
 
     @staticmethod
@@ -174,6 +172,8 @@ class Programs:
             if graph is not None:  # arguments of a graph that is not being built just now
                 with graph.activate():
                     return self._recorded(graph, args, kwargs)
+            if function.ready.find(function, args, kwargs):
+                return function(*args, **kwargs)
             found, call = self._made_for(function, call)
         if found.traced.written and (shared := shared_memory(found.traced, call.leaves)):
             found, call = self._made_for(function, call.sharing(shared))
@@ -189,14 +189,12 @@ class Programs:
     def _offer(self, function: Function[..., Any], made: Specialisation) -> None:
         """Have calls try the walk of a specialisation first, unless they do."""
         walk = made.walk
-        if walk is None or (self._walks and self._walks[0][1] is walk):
+        if walk is None:
             return
         with self._lock:
             # Else the cache was cleared meanwhile, or another has taken its place.
             if any(made is each for each in self._made.values()):
-                others = [pair for pair in self._walks if pair[0] is not made]
-                self._walks = ((made, walk), *others[:_WALKS - 1])
-                function.let(together([walk for _, walk in self._walks]))
+                function.offer(made, walk)
 
     def _made_for(
         self, function: Function[..., Any], call: Call
@@ -248,6 +246,7 @@ class Programs:
             return made
 
     def _make(self, call: Call, request: Request, start: float) -> Specialisation | Need:
+        asked = self._keeper.question(call)
         with paused_collector(), self._compiling():
             with taken("trace", self._name):
                 traced = self._traced(call, request)
@@ -256,13 +255,14 @@ class Programs:
             stages, sources = stages_of(traced, self._options)
             program = make_step(stages, sources, traced.variables)
         variables = {at: leaf for at, leaf in enumerate(call.leaves) if isinstance(leaf, Variable)}
-        walker: Callable[[], Walk | None] = functools.partial(
-            walk_of, traced, program, call.signature, variables)
-        if call.shared:  # which only Python tells
-            walker = _no_walk
-        return Specialisation(
+        # Only Python tells what is shared.
+        walker = _no_walk if call.shared else walker_of(
+            traced, program, call.signature, variables)
+        made = Specialisation(
             traced, stages, program, tuple(call.names), call.types,
             1e3 * (time.perf_counter() - start), walker)
+        self._keeper.keep(asked, call, made, self.fixed)
+        return made
 
     def _is_choice(self, structure: tree.TreeDef) -> bool:
         """Whether there is a call from which this one differs in texts, bools and members of enums
@@ -281,8 +281,7 @@ class Programs:
 
     def _forget(self, function: Function[..., Any], old: Specialisation) -> None:
         """Let go of a specialisation that another one has taken the place of."""
-        self._walks = tuple(pair for pair in self._walks if pair[0] is not old)
-        function.let(together([walk for _, walk in self._walks]))
+        function.withdraw(old)
         for key in [key for key, made in list(self._aliases.items()) if made is old]:
             self._aliases.pop(key, None)
 
@@ -380,9 +379,9 @@ class Programs:
         """Forget all specialisations. Their code is unmapped as soon as no call is running it and
         nothing else holds it."""
         with self._lock:
-            held = self._made, self._aliases, self._walks, function.walks
-            self._made, self._aliases, self._walks = {}, {}, ()
-            function.let(None)
+            held = self._made, self._aliases, function.withdraw()
+            self._made, self._aliases = {}, {}
+            function.ready.clear()
         del held  # here, where no lock is held, code is unmapped
         for each in self.methods:
             each.clear_cache()

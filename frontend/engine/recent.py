@@ -3,7 +3,8 @@
     for x in data:
         w = w - rate * weft.grad(lambda w: loss(w, x))(w)      traced and compiled once
 
-A trace, or a program, serves each function of the same code that reads the same (``fingerprint``).
+A trace, or a program, serves each function of the same code that reads the same
+(``ready.content``).
 It is kept if it holds nothing of the user's, and all that the function does is to compute: what
 else happens while it is traced is to happen again.
 """
@@ -19,9 +20,9 @@ import numpy as np
 from ...ir.graph import all_nodes, effects_of
 from ..face import tree
 from ..face.exact import immutable
+from ..ready.content import NoKeyError, Reader
 from ..tracing.arrays.variable import Variable
 from ..tracing.trace import Traced
-from .fingerprint import NoKeyError, fingerprint
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -64,13 +65,16 @@ def _key(
     function leads to."""
     if not _is_plain(structure) or any(isinstance(leaf, Variable) for leaf in leaves):
         return None, ()
+    reader = Reader(strict=True)
     try:
-        own, arrays = fingerprint(function)
+        reader.add(function)
+        digest = reader.digest()
     except NoKeyError:
         return None, ()
-    return (what, own, structure, *[
+    return (what, digest, structure, *[
         (type(leaf), leaf.dtype, leaf.shape) if isinstance(leaf, (np.ndarray, np.generic))
-        else type(leaf) for leaf in leaves]), arrays
+        else type(leaf) for leaf in leaves]), [
+            value for value in reader.held if type(value) is np.ndarray]
 
 
 def _is_plain(structure: tree.TreeDef) -> bool:

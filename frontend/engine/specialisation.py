@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -28,9 +27,9 @@ from ..tracing.guards.search import guards_of
 from ..tracing.trace import Traced
 from .flow import FlowStages
 from .link import holding
+from .outline import walker_of
 from .pipeline import Stages
 from .recent import Arrays, may_stay
-from .walks import walk_of
 
 # What Python calls the numbers among the arguments.
 _NUMBERS = MappingProxyType({dtype: kind for kind, (_, dtype) in SCALARS.items()})
@@ -89,8 +88,8 @@ def with_arrays(function: Any, kept: Specialisation, arrays: Arrays) -> Speciali
     program = holding(kept.program, own, kept.stages.options)
     traced = kept.traced.closing_over(
         own, Guards(guards_of(function, Draws(function).functions, own)))
-    return replace(kept, program=program, traced=traced, walker=functools.partial(
-        walk_of, traced, program, Signature(function), {}))
+    return replace(kept, program=program, traced=traced, walker=walker_of(
+        traced, program, Signature(function), {}))
 
 
 def stages_of(

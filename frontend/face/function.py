@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+_WALKS = 8  # programs of one function that a call tries before it looks for its own
 OnRecompile = Literal["warn", "silent", "error"]
 
 class RecompileWarning(UserWarning):
@@ -98,7 +99,7 @@ class Function(Callable_, Generic[P, R]):
     ) -> None:
         self.__name__ = self.__qualname__ = type(function).__name__  # for what has no name: partial
         functools.update_wrapper(self, function)
-        self.py_func = function
+        self.py_func: Any = function
         self.options, self.signature = options, signature
         self.on_recompile, self.disable, self.progress = on_recompile, disable, progress
         self.shares = False  # programs with others of the same code, see ``engine.recent``
@@ -106,10 +107,13 @@ class Function(Callable_, Generic[P, R]):
             object if hasattr(type(function), "__get__") else staticmethod)
         self.owners: tuple[type, ...] = ()  # classes that have it as an attribute
         self.walks: Any = None  # what native calls try in turn; see ``runtime.entry.walk``
+        self._offered: tuple[tuple[Any, Any], ...] = ()  # programs and walks, the latest first
         self._lock = freed(threading.Lock())
         self._made: Programs | _Unloaded = _UNLOADED
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if self._made is _UNLOADED and self.ready.find(self, args, kwargs):
+            return self(*args, **kwargs)
         try:
             return self.programs.call(self, args, kwargs)  # type: ignore[no-any-return]
         except BaseException as problem:
@@ -126,11 +130,26 @@ class Function(Callable_, Generic[P, R]):
         if not cls.door and may_be_native(cls):
             cls.door = door
 
-    def let(self, walks: Any) -> None:
-        """Have native calls try these walks, or none."""
-        self.walks = walks
+    def offer(self, program: Any, walk: Any) -> None:
+        """Have native calls try the walk of a program first."""
+        with self._lock:
+            if not self._offered or self._offered[0][1] is not walk:
+                others = [pair for pair in self._offered if pair[0] is not program]
+                self._offer((program, walk), *others[:_WALKS - 1])
+
+    def withdraw(self, program: Any = None) -> Any:
+        """Have native calls not try the walk of a program any more, or any. What is returned holds
+        their code."""
+        with self._lock:
+            held = self._offered, self.walks
+            self._offer(*[pair for pair in self._offered if program not in (None, pair[0])])
+        return held
+
+    def _offer(self, *offered: tuple[Any, Any]) -> None:
+        self._offered = offered
+        self.walks = load("runtime.entry.walk").together([walk for _, walk in offered])
         if self.door:
-            point(self, 0 if walks is None else self.door)
+            point(self, 0 if self.walks is None else self.door)
 
     def told(self, problem: BaseException) -> BaseException | None:
         """What a native call raises that has ended so; None: it is to be made again."""
@@ -138,6 +157,11 @@ class Function(Callable_, Generic[P, R]):
         if told is not None and told is not problem:
             told.__cause__ = problem
         return told
+
+    @functools.cached_property
+    def ready(self) -> Any:
+        """Its programs that were made by other processes; ``ready.calls.ReadyCalls``."""
+        return load("frontend.ready.calls").ReadyCalls()
 
     @property
     def programs(self) -> Programs:

@@ -104,6 +104,7 @@ class Traced:
     containers: tuple[Path, ...] = ()  # lists, dicts and objects among the arguments,
     changed: tuple[int, ...] = ()      # and those of which the contents come behind the result
     capacity: int = 0  # of lists of which nobody knows how long they become, in items
+    codes: frozenset[CodeType] = frozenset()  # of the functions that were entered
 
     _bound: ClassVar[WeakKeyDictionary[Graph, tuple[
         Mapping[str, Variable], tuple[Capture, ...]]]] = WeakKeyDictionary()
@@ -266,16 +267,17 @@ def _recorded(
     inputs.clear()
     ctx.forget()
     check_leaks(made, function)
-    guards = Guards(())
+    guards, codes = Guards(()), frozenset[CodeType]()
     if draws is not None:
         draws.check()
         # Of code that is not rewritten it is not known what it calls.
-        entered = [*ctx.entered.values()] or draws.functions
+        entered = [*ctx.entered.keys()] or draws.functions
         guards = Guards(guards_of(
             function, entered, [capture.array for capture in captures],
             vars(call.args[0]) if hasattr(function, "receiver") else (), changes))
+        codes = frozenset(ctx.codes or [each.__code__ for each in entered])
     return Traced(ctx.graph, call.structure, out_tree, tuple(entries), out_kinds, captures,
-                  dict(ctx.variables), guards, ctx.failures, written, *held, capacity)
+                  dict(ctx.variables), guards, ctx.failures, written, *held, capacity, codes)
 
 
 def _written(

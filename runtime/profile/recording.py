@@ -20,14 +20,16 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
 
 import numpy as np
 
 from ...ir.forks import freed
-from ...ir.plans.plan import Plan
 from ...ir.record import field, record
+
+if TYPE_CHECKING:
+    from ...ir.plans.plan import Plan
 
 Array = np.ndarray[Any, Any]
 Sizes = tuple[tuple[str, int], ...]

@@ -35,7 +35,7 @@ def converted(function: Any, runtime: ModuleType) -> Any:
             return function
         made = rewrite(function, runtime)
         if (ctx := active()) is not None:
-            ctx.entered.setdefault(id(function), function)
+            ctx.enter(function)
         return function if made is None else made
     if isinstance(function, MethodType):
         inner = called_as(function.__func__, runtime)

@@ -15,9 +15,9 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, cast
-from weakref import ref
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
@@ -96,12 +96,20 @@ class TraceContext(Effects):
         self.copied: Callable[[Tracer], Tracer | None] | None = None
         self.lock = freed(threading.RLock())  # held by who changes the graph, or needs it unchanged
         self.request: Request = NONE if parent is None else parent.request
-        # Functions of the user that were called, by identity.
-        self.entered: dict[int, FunctionType] = {} if parent is None else parent.entered
+        # Functions of the user that were called, and their code. What is made while tracing goes
+        # with its maker, whose code has its.
+        self.entered: WeakKeyDictionary[FunctionType, None] = (
+            WeakKeyDictionary() if parent is None else parent.entered)
+        self.codes: set[CodeType] = set() if parent is None else parent.codes
         self.asked: Asked = Asked() if parent is None else parent.asked
         # Parameters that are bools, each of which has a program of its own where Python branches.
         self.flags: frozenset[str] = frozenset()
         self._busy = False
+
+    def enter(self, function: FunctionType) -> None:
+        """A function of the user's is called."""
+        self.entered.setdefault(function)
+        self.codes.add(function.__code__)
 
     # -- activation -----------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ import numpy as np
 
 from ....ir.loc import Loc
 from ...face.source import definition, is_internal_name
+from ...ready.code import codes
 from ..values.tracer import Tracer
 from .lost import name_of, warn
 from .weakmethod import WeakMethod
@@ -178,14 +179,6 @@ def _content(cell: CellType) -> Any:
         return cell.cell_contents
     except ValueError:  # not assigned yet
         return _NOTHING
-
-
-def codes(code: CodeType) -> Iterator[CodeType]:
-    """A piece of code, and those of the functions defined in it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from codes(constant)
 
 
 def _drawn_at(rng: Rng, label: str, functions: Sequence[FunctionType]) -> tuple[Loc, ...]:

@@ -29,9 +29,9 @@ from typing import Any
 import numpy as np
 
 from ...face.source import RUNTIME, is_internal_name
+from ...ready.code import codes
 from ..arrays.variable import Variable
 from ..values.tracer import Tracer
-from .draws import codes
 from .guard import Guard, Kind, Path, key_of
 from .weakmethod import WeakMethod
 
@@ -108,6 +108,8 @@ class _Search:
     def _roots(self) -> Iterator[tuple[Path, Any]]:
         for each in self.functions:
             globals_ = each.__globals__
+            if str(globals_.get("__name__")).startswith("namedtuple_"):
+                continue  # what collections.namedtuple has written
             for name in _globals_of(each.__code__):
                 if name in globals_:
                     yield Path.in_namespace(globals_, name), globals_[name]

@@ -1,4 +1,4 @@
-"""The walk of a specialisation: how native code takes its calls apart, without any Python."""
+"""The walk of a program: how native code takes its calls apart, without any Python."""
 
 from __future__ import annotations
 
@@ -7,80 +7,80 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...ir.plans.walk import BUILD, GUARDS, MATCH, SOURCES
+from ...ir.record import record
+from ...runtime.entry.layout import Array
 from ...runtime.entry.walk import Parts, Walk, Words
-from ...runtime.program import Program
 from ...runtime.state import Cell
 from ...runtime.tree import HANDLERS, TreeDef, dataclass_fields, is_namespace, keys_of
 from ..face import tree
 from ..face.exact import immutable
 from ..face.held import is_plain
 from ..face.signature import Signature, is_default
-from ..tracing.arrays.variable import Variable
 from ..tracing.guards.guard import Guard, Kind, Path
 from ..tracing.guards.guard import Step as PathStep
-from ..tracing.trace import Traced
 
 _DEEP = 60  # levels of a nest
 _BY_VALUE = frozenset({int, float, str, bytes, bool})
 
 
-class _UnwalkableError(Exception):
+class UnwalkableError(Exception):
     """There is something that only Python can take apart or put together."""
 
 
-def walk_of(
-    traced: Traced, program: Any, signature: Signature, variables: Mapping[int, Variable],
-) -> Walk | None:
-    """The walk of a program, None where only Python can call it. ``variables`` are those leaves of
-    its arguments that are some, by number."""
-    if type(program) is not Program or not program.walkable or traced.changed or any(
-            not traced.leaves[at].type.shape for at in traced.written):
-        return None
-    match = _Match(traced, variables)
+@record(frozen=True, eq=False)
+class Outline:
+    """What of a compiled call its walk tells.
+
+    ``variables`` are those leaves of the arguments that are some, by number; the others are
+    *given*, and have numbers of their own, which is what ``sources`` and results (``out_kinds``)
+    that are arguments themselves tell. ``inout`` has for each argument that is written its given
+    number, its parameter and its result.
+    """
+
+    in_tree: TreeDef
+    variables: Mapping[int, Any]
+    out_tree: TreeDef
+    out_kinds: tuple[str | int, ...]
+    guards: tuple[Guard, ...]
+    sources: tuple[int | Array | Cell, ...]
+    written: tuple[Cell, ...]
+    inout: tuple[tuple[int, int, int], ...]
+    bytes: tuple[int, ...]  # of an element of each parameter, 0 of what is no array
+    results: int            # that the program returns: all but what cells become
+    single: bool            # its only result is not in a tuple
+
+
+def walk_of(outline: Outline, signature: Signature, function: int, keep: object) -> Walk | None:
+    """The walk of a program, None where only Python can call it. ``function`` is where its native
+    entry is, which ``keep`` holds."""
+    match = _Match(outline.variables)
     build = Words()
     try:
-        slots = _slots(signature, traced.in_tree)
+        slots = _slots(signature, outline.in_tree)
         for _, pattern, default in slots:
             match.slot(pattern, default)
-        _Build(build, traced.out_kinds, _numbers(traced)).add(traced.out_tree)
+        _Build(build, outline.out_kinds).add(outline.out_tree)
         guards = _Guarded()
-        for guard in traced.guards:
+        for guard in outline.guards:
             guards.add(guard)
-    except _UnwalkableError:
+    except UnwalkableError:
         return None
     sources = Words()
-    for source in program.sources:
+    for source in outline.sources:
         name = "leaf" if isinstance(source, int) else "cell" if isinstance(source, Cell) else "held"
         sources.op(SOURCES, name)
         sources.number(source) if isinstance(source, int) else sources.object(source)
-    written = program.written
     names = [name for name, _, _ in slots]
     parts = Parts(
         slots=names, positional=max(len(signature.positional), len(
-            traced.in_tree.children[0].children)), match=match.words, leaves=match.leaves,
+            outline.in_tree.children[0].children)), match=match.words, leaves=match.leaves,
         attributes=match.attributes, guards=guards.words, guard_count=guards.count,
-        registers=len(guards.registers), sources=sources, params=len(program.sources),
-        cells_read=sum(isinstance(source, Cell) for source in program.sources),
-        results=len(program.results) - len(written), single=program.single, cells=written,
-        locks=sorted(set(written), key=lambda cell: cell.serial), build=build,
-        inout=_inout(traced, program), bytes=[
-            slot.type.dtype.itemsize if item.kind == "array" else 0
-            for slot, item in zip(program.params, program.inputs, strict=True)])
-    return Walk(parts, program.native.address, program.native.call)
-
-
-def _numbers(traced: Traced) -> dict[int, int]:
-    """Of leaves that are no variables, their numbers among these."""
-    given = [at for at, entry in enumerate(traced.leaves) if entry.param is not None]
-    return {at: number for number, at in enumerate(given)}
-
-
-def _inout(traced: Traced, program: Program) -> list[tuple[int, int, int]]:
-    """Of each argument that is written to its leaf, its parameter and its result."""
-    numbers = _numbers(traced)
-    first = len(program.results) - len(program.written) - len(traced.written)
-    return [(numbers[at], program.sources.index(numbers[at]), first + place)
-            for place, at in enumerate(traced.written)]
+        registers=len(guards.registers), sources=sources, params=len(outline.sources),
+        cells_read=sum(isinstance(source, Cell) for source in outline.sources),
+        results=outline.results, single=outline.single, cells=outline.written,
+        locks=sorted(set(outline.written), key=lambda cell: cell.serial), build=build,
+        inout=outline.inout, bytes=outline.bytes)
+    return Walk(parts, function, keep)
 
 
 def _slots(
@@ -99,22 +99,22 @@ def _slots(
         if at < len(args.children):
             found.append((name, args.children[at], default))
         elif default is None:
-            raise _UnwalkableError
+            raise UnwalkableError
         else:
             found.append((name, None, default))
     for name in signature.keyword_only:
         found.append((name, given.pop(name, None), signature.defaults.get(name)))
         if found[-1][1] is None and found[-1][2] is None:
-            raise _UnwalkableError
+            raise UnwalkableError
     if len(given) > 1:  # whose order a function may ask for
-        raise _UnwalkableError
+        raise UnwalkableError
     return [*found, *[(name, child, None) for name, child in given.items()]]
 
 
 class _Match:
     """Writes what arguments are to be like."""
 
-    def __init__(self, traced: Traced, variables: Mapping[int, Variable]) -> None:
+    def __init__(self, variables: Mapping[int, Any]) -> None:
         self.words = Words()
         self.variables = variables
         self.leaves = self.attributes = self._leaf = 0
@@ -135,7 +135,7 @@ class _Match:
         """A nest."""
         kind, words = pattern.kind, self.words
         if depth > _DEEP:
-            raise _UnwalkableError
+            raise UnwalkableError
         if kind is None:
             self._add_leaf()
         elif kind is type(None):
@@ -161,7 +161,7 @@ class _Match:
         elif _is_dataclass(kind):
             self._add_dataclass(pattern, depth)
         else:
-            raise _UnwalkableError
+            raise UnwalkableError
 
     def _add_leaf(self) -> None:
         variable = self.variables.get(self._leaf)
@@ -176,9 +176,9 @@ class _Match:
     def _add_static(self, pattern: TreeDef) -> None:
         value = pattern.meta
         if tree.holds(value) and not is_plain(value):  # which may hold something else by now
-            raise _UnwalkableError
+            raise UnwalkableError
         if not (immutable(value) or tree.constant(value)):
-            raise _UnwalkableError
+            raise UnwalkableError
         self.words.op(MATCH, "equal" if type(value) in _BY_VALUE else "same")
         self.words.object(value)
 
@@ -208,17 +208,15 @@ class _Match:
 class _Build:
     """Writes how results are put together."""
 
-    def __init__(
-        self, words: Words, kinds: Sequence[str | int], numbers: Mapping[int, int]
-    ) -> None:
-        self.words, self._kinds, self._numbers = words, iter(kinds), numbers
+    def __init__(self, words: Words, kinds: Sequence[str | int]) -> None:
+        self.words, self._kinds = words, iter(kinds)
         self._depth = 0
 
     def add(self, out: TreeDef) -> None:
         """A nest."""
         self._depth += 1
         if self._depth > _DEEP:
-            raise _UnwalkableError
+            raise UnwalkableError
         self._add(out)
         self._depth -= 1
 
@@ -228,7 +226,7 @@ class _Build:
             what = next(self._kinds)
             if isinstance(what, int):
                 words.op(BUILD, "given")
-                words.number(self._numbers[what])
+                words.number(what)
             else:
                 words.op(BUILD, {"number": "number", "0-d": "whole"}.get(what, "result"))
         elif kind is type(None) or issubclass(kind, tree.Static):
@@ -259,7 +257,7 @@ class _Build:
                 words.op(BUILD, "constant")
                 words.object(value)
         else:
-            raise _UnwalkableError
+            raise UnwalkableError
 
     def _add_all(self, out: TreeDef) -> None:
         for child in out.children:

@@ -1,0 +1,1 @@
+"""Programs that are ready: made by an earlier process, and called without tracing or compiling."""

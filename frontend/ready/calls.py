@@ -1,0 +1,153 @@
+"""Calls of functions that an earlier process has compiled: their programs are found on disk and
+mapped, without tracing, without the engine, without LLVM."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from ...codegen.cache import cache, told
+from ...codegen.shared import SHARED
+from ...ir.forks import freed
+from ...ir.record import record
+from ...runtime.entry.native import NativeCall, native_call
+from ...runtime.entry.walk import Walk
+from ...runtime.lifetime import Lifetime
+from ...runtime.profile.recording import follow_profiles
+from ...runtime.threads import follow_thread_limit, thread_limit
+from ..face.function import Function
+from ..face.recording import RECORDING
+from .content import NoKeyError
+from .question import Question, question_of
+from .stored import Loader, OtherError, UnstorableError, unpacked
+from .support import support
+from .walks import walk_of
+
+
+@record(frozen=True)
+class About:
+    """What is told of a program: the milliseconds that it took to make, what it launches, and the
+    bytes of its arena."""
+
+    milliseconds: float
+    launches: int
+    arena: str
+
+
+class Ready:
+    """A program that was found, bound to this process. ``question`` is of the call that it was
+    found for."""
+
+    def __init__(self, question: Question, native: NativeCall, walk: Walk, about: About) -> None:
+        self.question, self.native, self.walk, self.about = question, native, walk, about
+
+    @property
+    def threads(self) -> int:
+        """The number of threads that calls may use."""
+        return self.native.threads
+
+    @threads.setter
+    def threads(self, count: int) -> None:
+        self.native.threads = count
+
+    @property
+    def profiled(self) -> bool:
+        """Whether a profile is active, which needs another form of the program."""
+        return self.native.refusing
+
+    @profiled.setter
+    def profiled(self, profiled: bool) -> None:
+        self.native.refusing = profiled
+
+
+class ReadyCalls:
+    """The programs of one function that were found, the latest first."""
+
+    def __init__(self) -> None:
+        self.programs: tuple[Ready, ...] = ()
+        self.fixed: Mapping[str, str] = {}  # arguments that are static by themselves, and why
+        self._asked: set[str] = set()
+        self._off = False
+        self._lock = freed(threading.RLock())
+
+    def find(
+        self, function: Function[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> bool:
+        """Whether there is a program for a call, which native calls try from now on. Each is asked
+        for once."""
+        if self._off or function.disable or RECORDING.get() is not None or (
+                cache() is None or support() is None):
+            return False
+        before = self.programs
+        with self._lock:
+            try:
+                question, found = self._found(function, args, kwargs)
+            except (NoKeyError, OtherError, UnstorableError, KeyError, OSError) as problem:
+                told(f"program of {function.__name__}", _reason(problem))
+                return False
+            if found is None:  # perhaps another thread has just found it
+                return any(each.question.key == question.key for each in self.programs
+                           if each not in before)
+            self.programs = (found, *self.programs)
+            function.offer(found, found.walk)
+            return True
+
+    def clear(self) -> None:
+        """Forget all programs, and find none any more."""
+        with self._lock:
+            self.programs, self._off = (), True
+
+    def _found(
+        self, function: Function[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[Question, Ready | None]:
+        store = cache()
+        assert store is not None
+        signature = function.signature.with_fixed(self.fixed)
+        while True:
+            question = question_of(function.py_func, function.__name__, function.options,
+                                   signature, args, kwargs)
+            if question.key in self._asked:
+                return question, None
+            self._asked.add(question.key)
+            data = store.get(question.key, f"program of {function.__name__}")
+            if data is None:
+                return question, None
+            kind, *parts = unpacked(data)
+            if kind == "program":
+                return question, _bound(function, signature, question, parts)
+            self.fixed = {**self.fixed, **parts[0]}
+            signature = signature.with_fixed(self.fixed)
+
+
+def _bound(
+    function: Function[..., Any], signature: Any, question: Question, parts: Any
+) -> Ready | None:
+    """A program in this process, None where no native code can call it."""
+    name, needs, image, outline, about = parts
+    own = Loader(question.reader, function.py_func).outline(
+        outline, question.structure, question.variables)
+    library = SHARED.linked(needs, image)
+    asked = function.options.threads
+    native = native_call(name, library.addresses.__getitem__, support(),
+                         keep=Lifetime(library.unload), threads=asked or thread_limit(),
+                         fail=_to_engine)
+    walk = None if native is None else walk_of(own, signature, native.address, native.call)
+    if native is None or walk is None:
+        return None
+    made = Ready(question, native, walk, About(*about))
+    if asked is None:
+        follow_thread_limit(made)
+    follow_profiles(made)
+    return made
+
+
+def _reason(problem: Exception) -> str:
+    if isinstance(problem, NoKeyError):
+        return "it reads or does what no other process can know"
+    return f"{type(problem).__name__}: {problem}"
+
+
+def _to_engine(number: int) -> Any:
+    """A check has failed, and nothing has happened: the engine knows what to say of it."""
+    return NotImplemented

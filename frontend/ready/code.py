@@ -1,0 +1,88 @@
+"""What code may do, read off its instructions: which names it reads, and whether it does anything
+but compute."""
+
+from __future__ import annotations
+
+import functools
+import opcode
+from collections.abc import Iterator
+from types import CodeType
+from typing import Any
+
+_CHANGING = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_ATTR", "DELETE_ATTR"})
+_UNREAD = frozenset({"LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS", "LOAD_BUILD_CLASS"})
+_IMPURE = frozenset({"random", "load", "loadtxt", "genfromtxt", "fromfile", "fromregex", "memmap",
+                     "DataSource", "open_memmap", "save", "savez", "savetxt", "tofile",
+                     "geterr", "errstate", "seterr", "get_printoptions", "printoptions"})
+_EXTENDED = opcode.opmap["EXTENDED_ARG"]
+
+
+def codes(code: CodeType) -> Iterator[CodeType]:
+    """A piece of code, and those of the functions defined in it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from codes(constant)
+
+
+def is_impure(name: str) -> bool:
+    """Whether a function or module of this name gives something else each time, or on another
+    machine."""
+    return name in _IMPURE
+
+
+@functools.lru_cache(1024)
+def names_read(code: CodeType) -> tuple[str, ...] | None:
+    """The global names that code reads or binds, and ``import math`` for what it imports; None if
+    it may give something else each time."""
+    found: dict[str, None] = {}
+    for each in codes(code):
+        if not _IMPURE.isdisjoint(each.co_names):
+            return None
+        for name, argument in _instructions(each.co_code):
+            if name in _UNREAD:
+                return None
+            if name == "LOAD_GLOBAL":
+                found[each.co_names[argument >> 1]] = None
+            elif name in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+                found[each.co_names[argument]] = None
+            elif name == "IMPORT_NAME":
+                found[f"import {each.co_names[argument]}"] = None
+    return tuple(found)
+
+
+@functools.lru_cache(1024)
+def only_computes(code: CodeType) -> bool:
+    """Whether code changes nothing that is there after a call: no attributes, no names of others,
+    and imports nothing."""
+    for each in codes(code):
+        places = (*each.co_varnames, *[name for name in each.co_cellvars
+                                       if name not in each.co_varnames], *each.co_freevars)
+        for name, argument in _instructions(each.co_code):
+            if name in _CHANGING or name == "IMPORT_NAME" or (
+                    name in ("STORE_DEREF", "DELETE_DEREF")
+                    and places[argument] in code.co_freevars):
+                return False
+    return True
+
+
+def _instructions(words: bytes) -> Iterator[tuple[str, int]]:
+    above = 0
+    for at in range(0, len(words), 2):
+        operation, argument = words[at], words[at + 1] | above
+        above = argument << 8 if operation == _EXTENDED else 0
+        yield opcode.opname[operation], argument
+
+
+@functools.lru_cache(1024)
+def names_spelled(code: CodeType) -> frozenset[str]:
+    """All names of code and of what is defined in it: of attributes, too."""
+    return frozenset().union(*[each.co_names for each in codes(code)])
+
+
+def parts_of(code: CodeType, lines: bool) -> tuple[Any, ...]:
+    """All that code is: what it does, and with ``lines`` where it is written."""
+    does = (code.co_name, code.co_code, code.co_flags, code.co_names, code.co_varnames,
+            code.co_freevars, code.co_cellvars, code.co_argcount, code.co_posonlyargcount,
+            code.co_kwonlyargcount, code.co_exceptiontable)
+    return (*does, code.co_filename, code.co_firstlineno, code.co_linetable) if lines else does
