@@ -261,18 +261,17 @@ def _leaves(
         was, now = NUMBERS[old.dtype.name], NUMBERS[new.dtype.name]
         yield Difference("number", name, was, now, f"{name} {was} -> {now}",
                          f"pass Python's own number: {was}({name})")
-    elif new.dtype != old.dtype:
-        yield Difference("dtype", f"{name}.dtype", f"{old.dtype}", f"{new.dtype}",
-                         f"{name}.dtype {old.dtype} -> {new.dtype}",
-                         f"convert it: {name}.astype({spelling(old.dtype)})")
-        if new.rank == old.rank:
-            yield from _sizes(name, old, new)
-    elif new.rank != old.rank:
-        yield Difference("rank", f"{name}.ndim", f"{old.rank}", f"{new.rank}",
-                         f"{name}.ndim {old.rank} -> {new.rank}",
-                         _one_way(name, old_kind, old, new))
     else:
-        yield from _sizes(name, old, new)
+        if new.dtype != old.dtype:
+            yield Difference("dtype", f"{name}.dtype", f"{old.dtype}", f"{new.dtype}",
+                             f"{name}.dtype {old.dtype} -> {new.dtype}",
+                             f"convert it: {name}.astype({spelling(old.dtype)})")
+        if new.rank != old.rank:
+            yield Difference("rank", f"{name}.ndim", f"{old.rank}", f"{new.rank}",
+                             f"{name}.ndim {old.rank} -> {new.rank}",
+                             _one_way(name, old_kind, old, new))
+        else:
+            yield from _sizes(name, old, new)
 
 
 def _sizes(name: str, old: TensorType, new: TensorType) -> Iterator[Difference]:

@@ -9,7 +9,7 @@ from ...ir.record import record
 from ..face import tree
 from ..face.signature import Signature
 from ..tracing.guards.guard import Guard
-from .recompiles import KEPT, Change, Dropped, History
+from .history import KEPT, Change, Dropped, History
 from .sizes import Dynamic, accepted, alike, dynamics_for
 from .specialisation import Specialisation
 

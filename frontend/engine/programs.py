@@ -43,12 +43,13 @@ from .attempts import Attempts
 from .changes import Difference, Key, of_guard
 from .explained import Explanation, explained
 from .flow import make_step
+from .history import KEPT
 from .inout import check_containers, shared_memory
 from .methods import Methods
 from .pipeline import BUILDING, STEPS
 from .progress import compiling, taken
 from .recent import recent
-from .recompiles import KEPT, Recompiles
+from .recompiles import Recompiles
 from .specialisation import (
     Specialisation,
     stages_of,

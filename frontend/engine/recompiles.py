@@ -10,108 +10,21 @@ sizes that came so far.
 from __future__ import annotations
 
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
 from ...ir.diagnose import error
-from ...ir.forks import freed
-from ...ir.record import record, replace
+from ...ir.record import replace
 from ..face.function import OnRecompile, RecompileWarning
 from ..face.source import definition, is_library, user_loc
 from ..tracing.arguments import Call
 from ..tracing.trace import Traced
 from .changes import Difference, Key, differences, said
+from .history import KEPT, History, shorten
 from .sizes import Dynamic, Types, accepted, alike, allows, dynamics_for
 from .specialisation import Specialisation
-
-KEPT = 256
-"""Programs of one function; then the one that was used longest ago is dropped."""
-_CHANGES = 256  # that are counted one by one
-_DROPPED = 256  # programs of which it is known that there were some
-
-
-@record(frozen=True)
-class Change:
-    """What a function was compiled again for, ``count`` times: ``before``, ``after`` and ``caller``
-    (file:line) are those of the last time, ``milliseconds`` of all. ``kind`` and ``argument``: see
-    ``changes``; and "list" (one is too long), "dropped" (see ``KEPT``), "object" (a method, for
-    another object)."""
-
-    kind: str
-    argument: str
-    before: str
-    after: str
-    caller: str
-    milliseconds: float
-    count: int
-
-    def __str__(self) -> str:
-        often = "once" if self.count == 1 else f"{self.count} times, last"
-        return (f"compiled again ({self.kind}, {self.milliseconds:.0f} ms) {often} at "
-                f"{self.caller}: {self.argument} {self.before} -> {self.after}")
-
-
-@record(frozen=True)
-class Dropped:
-    """A program that was dropped: of what arguments, and what it had cost."""
-
-    arguments: Mapping[str, str]
-    milliseconds: float
-
-
-class History:
-    """What became of the programs of a function, and of those of the objects whose method it is."""
-
-    def __init__(self) -> None:
-        self._lock = freed(threading.Lock())
-        self.compiled = 0
-        self.counts: dict[str, int] = {}  # by kind
-        self.changes: dict[tuple[str, str], Change] = {}
-        self.dropped: dict[int, Dropped] = {}  # by the hashes of keys, which hold nothing
-        self.advised: dict[str, bool] = {}  # whether dims that may be dynamic serve, by their text
-        self._told: set[str] = set()
-
-    def add(self, found: Sequence[Difference], caller: str, milliseconds: float) -> None:
-        """A program was made, because of these differences; for none, it was the first."""
-        with self._lock:
-            self.compiled += 1
-            for kind in dict.fromkeys([each.kind for each in found]):
-                self.counts[kind] = self.counts.get(kind, 0) + 1
-            for each in found:
-                old = self.changes.pop((each.kind, each.argument), None)
-                self.changes[each.kind, each.argument] = Change(
-                    each.kind, each.argument, each.before, each.after, caller,
-                    milliseconds + (old.milliseconds if old else 0), 1 + (old.count if old else 0))
-            _shorten(self.changes, _CHANGES)
-
-    def clear(self) -> None:
-        """As if nothing had been compiled."""
-        with self._lock:
-            self.compiled = 0
-            for each in (self.counts, self.changes, self.dropped, self.advised, self._told):
-                each.clear()
-
-    def drop(self, key: Key, made: Specialisation) -> None:
-        """A program is kept no longer."""
-        with self._lock:
-            self.dropped[hash(key)] = Dropped(made.signature(), made.milliseconds)
-            _shorten(self.dropped, _DROPPED)
-
-    def is_news(self, found: Sequence[Difference]) -> bool:
-        """Whether any of these differences is of a kind that no line has told; then they are."""
-        with self._lock:
-            kinds = {each.kind for each in found}
-            new = not kinds <= self._told
-            self._told |= kinds
-            return new
-
-
-def _shorten(items: dict[Any, Any], most: int) -> None:
-    while len(items) > most:
-        items.pop(next(iter(items)), None)
 
 
 class Recompiles:
@@ -198,7 +111,7 @@ class Recompiles:
         except Exception:
             found = False
         self.history.advised[repr(dynamic)] = found
-        _shorten(self.history.advised, _CHANGES)
+        shorten(self.history.advised)
         return found
 
     def _caller(self) -> tuple[str, int, str]:

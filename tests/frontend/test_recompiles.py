@@ -22,6 +22,7 @@ from running import in_threads
 import weft
 from weft.frontend.engine import explained, programs, recompiles
 
+compiled: Any = weft.compile  # with options and a function at once
 X = np.ones((3, 4), np.float32)
 Y = np.ones(4, np.float32)
 
@@ -120,7 +121,7 @@ def test_what_differs_is_named(
     kind: str, argument: str, before: str, after: str, text: str, function: Any, first: Any,
     second: Any,
 ) -> None:
-    f = weft.compile(function)
+    f = compiled(function)
     f(*first)
     told, = lines_of(lambda: f(*second))
     assert text in told and told.startswith(f"{function.__name__} recompiled (")
@@ -132,26 +133,26 @@ def test_what_differs_is_named(
     assert str(f.explain()).count("compiled again") == 1
     assert not lines_of(lambda: (f(*first), f(*second)))
     assert f.cache_info().specialisations == 2
-    strict = weft.compile(function, on_recompile="error")
+    strict = compiled(function, on_recompile="error")
     strict(*first)
     with pytest.raises(weft.Error, match=f"W405.*{re.escape(text)}"):
         strict(*second)
-    silent = weft.compile(function, on_recompile="silent")
+    silent = compiled(function, on_recompile="silent")
     assert not lines_of(lambda: (silent(*first), silent(*second)))
     assert silent.explain().counts == {kind: 1}
 
 
 def test_a_static_argument_is_named() -> None:
-    f = weft.compile(lambda x, n: x * n, static_argnames="n")
+    f = compiled(lambda x, n: x * n, static_argnames="n")
     f(X, 2)
     told, = lines_of(lambda: f(X, 3))
     assert "n 2 -> 3" in told and "leave 'n' out of static_argnames to have it traced" in told
-    loose = weft.compile(lambda x, n: x * n, on_recompile="error")
+    loose = compiled(lambda x, n: x * n, on_recompile="error")
     loose(X, 2), loose(X, 3)
 
 
 def test_a_static_field_and_registered_classes_are_named() -> None:
-    f = weft.compile(lambda layer: layer.w * 2, on_recompile="silent")
+    f = compiled(lambda layer: layer.w * 2, on_recompile="silent")
     f(Layer(X)), f(Layer(X, "other"))
     change, = f.explain().changes
     assert (change.kind, change.argument) == ("static", "layer.kind")
@@ -162,21 +163,21 @@ def test_a_static_field_and_registered_classes_are_named() -> None:
             self.w, self.how = w, how
 
     weft.tree.register(Own, lambda x: ((x.w,), x.how), lambda how, xs: Own(xs[0], how))
-    g = weft.compile(lambda own: own.w * own.how)
+    g = compiled(lambda own: own.w * own.how)
     g(Own(X, 2))
     told, = lines_of(lambda: g(Own(X, 3)))
     assert "own of Own 2 -> 3" in told
 
 
 def test_choices_are_counted_and_no_line_tells_of_them() -> None:
-    f = weft.compile(lambda x, up=False, how="a", mode=None: x + 1 if up else x)
+    f = compiled(lambda x, up=False, how="a", mode=None: x + 1 if up else x)
     assert not lines_of(lambda: (f(X), f(X, True), f(X, how="b"), f(X, mode=Mode.LOW)))
     assert f.explain().counts == {"static": 3}
     assert f.cache_info().specialisations == 4
 
 
 def test_what_is_no_part_of_the_key_does_not_compile_again() -> None:
-    f = weft.compile(lambda x, k: x * k, on_recompile="error")
+    f = compiled(lambda x, k: x * k, on_recompile="error")
     f(X, 2.0)
     before = next(iter(f.programs._made.values())).program.threads
     try:
@@ -221,19 +222,19 @@ def _closing() -> tuple[Any, Callable[[Any], None]]:
         nonlocal inner
         inner = value
 
-    return weft.compile(lambda x: x * inner), set_
+    return compiled(lambda x: x * inner), set_
 
 
 GUARDS = [
     ("value", "scale", "2.0", "3.0", "'scale' is 3.0, was 2.0",
-     lambda: (weft.compile(lambda x: x * scale), lambda: _in_global(3.0))),
+     lambda: (compiled(lambda x: x * scale), lambda: _in_global(3.0))),
     ("value", "inner", "2.0", "True", "'inner' is True, was 2.0",
      lambda: ((pair := _closing())[0], lambda: pair[1](True))),
     ("value", "by", "3.0", "4.0", "is 4.0, was 3.0",
-     lambda: (weft.compile(lambda x: helper(x)),
+     lambda: (compiled(lambda x: helper(x)),
               lambda: setattr(helper, "__defaults__", (4.0,)))),
     ("object", "helper.__code__", "this code", "another code", "the code 'helper.__code__' is ano",
-     lambda: (weft.compile(lambda x: helper(x)),
+     lambda: (compiled(lambda x: helper(x)),
               lambda: setattr(helper, "__code__", (lambda x, by: x + by).__code__))),
     ("value", "self.rate", "2.0", "5.0", "'self.rate' is 5.0, was 2.0",
      lambda: ((net := Net()).step, lambda: setattr(net, "rate", 5.0))),
@@ -242,16 +243,16 @@ GUARDS = [
     ("object", "self.layers[0]", "this array", "another array", "array 'self.layers[0]' is another",
      lambda: ((net := Net()).step, lambda: net.layers.__setitem__(0, np.ones(4)))),
     ("object", "thing.act", "this function", "another function", "function 'thing.act' is another",
-     lambda: ((thing := SimpleNamespace(act=np.tanh)) and weft.compile(lambda x: thing.act(x)),
+     lambda: ((thing := SimpleNamespace(act=np.tanh)) and compiled(lambda x: thing.act(x)),
               lambda: setattr(thing, "act", np.sin))),
     ("class", "box[0]", "a Layer", "a SimpleNamespace", "'box[0]' is a SimpleNamespace, was a Lay",
-     lambda: ((box := [Layer(2.0)]) and weft.compile(lambda x: x * box[0].w),
+     lambda: ((box := list[Any]([Layer(2.0)])) and compiled(lambda x: x * box[0].w),
               lambda: box.__setitem__(0, SimpleNamespace(w=2.0)))),
     ("keys", "table", "'a'", "'a', 'b'", "'table' has 'a', 'b', had 'a'",
-     lambda: ((table := {"a": 1.0}) and weft.compile(lambda x: x * sum(table.values())),
+     lambda: ((table := {"a": 1.0}) and compiled(lambda x: x * sum(table.values())),
               lambda: table.update(b=2.0))),
     ("items", "names", "'a'", "no items", "'names' has no items, had 'a'",
-     lambda: ((names := {"a"}) and weft.compile(lambda x: x * len(names)), lambda: names.clear())),
+     lambda: ((names := {"a"}) and compiled(lambda x: x * len(names)), lambda: names.clear())),
 ]
 
 
@@ -279,7 +280,7 @@ def test_what_is_read_around_is_named(
 
 def test_explain_has_the_guards_and_whether_they_hold() -> None:
     _in_global(2.0)
-    f = weft.compile(lambda x: x * scale)
+    f = compiled(lambda x: x * scale)
     f(X)
     guard, = [each for each in f.explain().programs[0].guards if each.path == "scale"]
     assert (guard.kind, guard.expected, guard.holds, str(guard)) == (
@@ -328,7 +329,7 @@ ADVICE = [
 def test_the_advised_sizes_are_written_and_one_program_does(
     function: Any, had: Any, calls: Any, advised: Any, another: Any
 ) -> None:
-    f = weft.compile(function, dynamic=had) if had else weft.compile(function)
+    f = compiled(function, dynamic=had) if had else compiled(function)
     f(*calls[0])
     told, = lines_of(lambda: f(*calls[1]))
     text = told.rpartition("; write ")[2]
@@ -343,7 +344,7 @@ def test_the_advised_sizes_are_written_and_one_program_does(
 
 
 def test_all_sizes_that_came_so_far_are_in_the_advice() -> None:
-    f = weft.compile(added, on_recompile="silent")
+    f = compiled(added, on_recompile="silent")
     for n, m in ((3, 4), (5, 4), (5, 6), (8, 9)):
         f(np.ones((n, m)), np.ones(m))
     assert f.explain().dynamic == {"x": {0: "n", 1: "n1"}, "y": {0: "n1"}}
@@ -353,19 +354,29 @@ def test_all_sizes_that_came_so_far_are_in_the_advice() -> None:
 @pytest.mark.parametrize(("function", "calls"), [
     (added, [(np.ones(1), np.ones(5)), (np.ones(5), np.ones(5))]),  # which is repeated, or is not
     (lambda x: x.reshape(2, 3) if x.size == 6 else x.reshape(2, 2), [(np.ones(6),), (np.ones(4),)]),
-    (lambda p: p[0] if len(p) == 1 else p[0] + p[1], [
-        ([np.ones(3)],), ([np.ones(3), 1.0],), ([np.ones(4), 1.0],)]),
 ])
 def test_no_sizes_are_advised_that_would_not_do(function: Any, calls: Any) -> None:
-    f = weft.compile(function)
-    told = [line for args in calls for line in lines_of(lambda args=args: f(*args))]
-    assert "no dynamic= serves" in told[-1] or "dynamic={'p[0]'" in told[-1]
-    dynamic = f.explain().dynamic
-    assert dynamic is None or dynamic == {"p[0]": {0: "n"}}
+    f = compiled(function)
+    f(*calls[0])
+    told, = lines_of(lambda: f(*calls[1]))
+    assert "no dynamic= serves" in told and f.explain().dynamic is None
+
+
+def test_calls_of_another_structure_have_the_advised_sizes_too() -> None:
+    f = compiled(lambda p: p[0] if len(p) == 1 else p[0] + p[1])
+    f([X, X])
+    told, = lines_of(lambda: f([X[:2], X[:2]]))
+    assert "{'p': {0: 'n'}}" in told
+    g = compiled(f.py_func, on_recompile="silent")
+    g([X, 1.0]), g([X, X]), g([X[:2], X[:2]])
+    assert g.explain().dynamic is None  # p[1] is a number as well
+    h = compiled(f.py_func, on_recompile="silent")
+    h([X]), h([X, 1.0]), h([X[:2], 1.0])
+    assert h.explain().dynamic == {"p[0]": {0: "n"}}
 
 
 def test_a_size_that_is_forbidden_comes_with_its_advice() -> None:
-    f = weft.compile(lambda x: x * 2, on_recompile="error")
+    f = compiled(lambda x: x * 2, on_recompile="error")
     f(X)
     with pytest.raises(weft.Error, match=r"write weft.compile\(dynamic={'x': {0: 'n'}}\), or all"):
         f(X[:2])
@@ -376,7 +387,7 @@ def test_a_size_that_is_forbidden_comes_with_its_advice() -> None:
 
 
 def test_one_line_for_each_kind_then_a_count() -> None:
-    f = weft.compile(lambda x, k: x * k)
+    f = compiled(lambda x, k: x * k)
     f(X, 2.0)
     told = lines_of(lambda: [f(np.ones((n, 4), "f4"), 2.0) for n in range(1, 9)])
     assert len(told) == 1 and "x.shape[0] 3 -> 1" in told[0]
@@ -396,7 +407,7 @@ def test_one_line_for_each_kind_then_a_count() -> None:
 
 
 def test_a_global_that_goes_to_and_fro_is_told_once_and_counted() -> None:
-    f = weft.compile(lambda x: x * scale)
+    f = compiled(lambda x: x * scale)
 
     def all_() -> None:
         for value in range(6):
@@ -442,7 +453,7 @@ def line() -> int:
 
 
 def test_the_line_is_that_of_the_call() -> None:
-    f, net = weft.compile(lambda x, k=1.0: x * k), Net()
+    f, net = compiled(lambda x, k=1.0: x * k), Net()
     Net.step.clear_cache()
     f(X), net.step(X)
 
@@ -467,7 +478,7 @@ def test_the_line_is_that_of_the_call() -> None:
 
 
 def test_the_line_is_the_users_where_the_library_calls() -> None:
-    f = weft.compile(lambda x: x.sum() * 2.0)
+    f = compiled(lambda x: x.sum() * 2.0)
     f(X)
     with pytest.warns(weft.RecompileWarning) as caught:
         list(map(f, [X[:2]])), sorted([X[:1]], key=f)
@@ -475,7 +486,7 @@ def test_the_line_is_the_users_where_the_library_calls() -> None:
 
 
 def test_a_thread_that_runs_nothing_else_names_the_function() -> None:
-    f = weft.compile(lambda x: x * 2)
+    f = compiled(lambda x: x * 2)
     f(X)
     with pytest.warns(weft.RecompileWarning) as caught:
         thread = threading.Thread(target=f, args=(X[:2],))
@@ -485,7 +496,7 @@ def test_a_thread_that_runs_nothing_else_names_the_function() -> None:
 
 
 def test_threads_have_one_line() -> None:
-    f = weft.compile(lambda x: x * 2)
+    f = compiled(lambda x: x * 2)
     f(X)
 
     def work() -> None:
@@ -498,7 +509,7 @@ def test_threads_have_one_line() -> None:
 
 
 def test_a_line_that_is_an_error_leaves_the_program() -> None:
-    f = weft.compile(lambda x: x * 2)
+    f = compiled(lambda x: x * 2)
     f(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -514,7 +525,7 @@ def test_a_line_that_is_an_error_leaves_the_program() -> None:
 def test_the_programs_of_a_function_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (programs, recompiles, explained):
         monkeypatch.setattr(module, "KEPT", 12)
-    f = weft.compile(lambda x: x * 2)
+    f = compiled(lambda x: x * 2)
     sizes = [np.ones(n) for n in range(1, 13)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -541,7 +552,7 @@ def test_the_programs_of_a_function_are_bounded(monkeypatch: pytest.MonkeyPatch)
 
 def test_what_native_code_calls_is_not_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "KEPT", 10)
-    f = weft.compile(lambda x, act=None: x * 2, on_recompile="silent")
+    f = compiled(lambda x, act=None: x * 2, on_recompile="silent")
     f(X)
     for at in range(20):
         f(np.ones(at + 1))
