@@ -9,13 +9,10 @@ becomes a part of that trace.
 from __future__ import annotations
 
 import functools
-import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -25,11 +22,12 @@ from ...ir.forks import freed
 from ..face import tree
 from ..face.boundary import leave
 from ..face.collector import paused_collector
-from ..face.function import Function, OnRecompile, RecompileWarning
+from ..face.function import Function
 from ..face.options import Hook, Options
 from ..face.signature import Signature
 from ..face.source import user_loc
 from ..numpy_api.host import Warned
+from ..ready.calls import ReadyCalls
 from ..rewriting.lists.room import is_full
 from ..rewriting.retrace import attempt_as_written
 from ..tracing.arguments import Call, described
@@ -41,19 +39,21 @@ from ..tracing.context.request import Need, Request
 from ..tracing.failing import exception
 from ..tracing.operand import fits_int64
 from ..tracing.trace import Traced
+from .adopted import Made, adopted
 from .attempts import Attempts
+from .changes import Difference, Key, of_guard
+from .explained import Explanation, explained
 from .flow import make_step
+from .history import KEPT
 from .inout import check_containers, shared_memory
 from .methods import Methods
 from .outline import walker_of
 from .pipeline import BUILDING, STEPS
 from .progress import compiling, taken
 from .recent import recent
+from .recompiles import Recompiles
 from .specialisation import (
-    ANOTHER_STATIC,
-    Change,
     Specialisation,
-    difference,
     stages_of,
     verified,
     with_arrays,
@@ -71,25 +71,29 @@ class Programs:
 
     def __init__(
         self, function: Callable[..., Any], name: str, options: Options, signature: Signature,
-        on_recompile: OnRecompile, disable: bool, progress: Hook | None, shares: bool,
+        disable: bool, progress: Hook | None, shares: bool, recompiles: Recompiles,
+        ready: ReadyCalls,
     ) -> None:
         self._function, self._name = function, name
-        self._options, self._on_recompile = options, on_recompile
+        self._options = options
         self._disable, self._progress, self._shares = disable, progress, shares
         self._warned: Warned | None = set() if options.on_unsupported == "host" else None
-        self._made: dict[Any, Specialisation] = {}
+        self._made: dict[Key, Specialisation] = {}
         self._aliases: dict[Any, Specialisation] = {}
         self._lock = freed(threading.RLock())
         self._attempts = Attempts(signature, self._lock, options.inout == "allow")
         self._keeper = Keeper(function, name, options, signature)
         self.methods: Methods[Function[..., Any]] = Methods(self._lock)
+        self._recompiles, self.history = recompiles, recompiles.history
+        self._ready = ready
 
     @staticmethod
     def of(function: Function[..., Any]) -> Programs:
         """Those of a compiled function, of which none is made yet."""
         return Programs(function.py_func, function.__name__, function.options, function.signature,
-                        function.on_recompile, function.disable, function.progress,
-                        function.shares)
+                        function.disable, function.progress, function.shares, Recompiles(
+                            function.py_func, function.__name__, function.on_recompile,
+                            function.history), function.ready)
 
     def prepared(
         self, function: Function[..., Any], problem: BaseException
@@ -98,7 +102,8 @@ class Programs:
         the place of a check. None if the call is to be made again, with longer lists."""
         told: BaseException = problem
         if isinstance(problem, FailedAssertionError):
-            told = exception(problem, [made.traced.failures for made in self.specialisations()])
+            told = exception(problem, [made.traced.failures for made in self.specialisations()
+                                       if isinstance(made, Specialisation)])
         leave(problem)
         if isinstance(problem, OutOfRangeError) and is_full(problem) and (
                 self._more_capacity(function)):
@@ -127,12 +132,13 @@ class Programs:
                     self._forget(function, made)
             return True
 
-    def _outdated(self, made: Specialisation) -> str | None:
+    def _outdated(self, made: Specialisation) -> Difference | None:
         """Why a specialisation is to be made again, if it is."""
-        if 0 < made.traced.capacity < self._attempts.capacity:
-            return f"a list has become longer than {made.traced.capacity} items"
+        if 0 < (room := made.traced.capacity) < self._attempts.capacity:
+            return Difference("list", "", f"{room} items", f"{self._attempts.capacity} items",
+                              f"a list has become longer than {room} items")
         failed = made.traced.guards.failed()
-        return None if failed is None else failed.changed()
+        return None if failed is None else of_guard(failed)
 
     def call(
         self, function: Function[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -172,9 +178,10 @@ class Programs:
             if graph is not None:  # arguments of a graph that is not being built just now
                 with graph.activate():
                     return self._recorded(graph, args, kwargs)
-            if function.ready.find(function, args, kwargs):
+            if self._ready.find(function, args, kwargs):
                 return function(*args, **kwargs)
             found, call = self._made_for(function, call)
+        found.used = time.monotonic()
         if found.traced.written and (shared := shared_memory(found.traced, call.leaves)):
             found, call = self._made_for(function, call.sharing(shared))
         if found.traced.changed:
@@ -214,8 +221,8 @@ class Programs:
         self, function: Function[..., Any], call: Call, request: Request, start: float
     ) -> Specialisation | Need:
         """The program for a call, which has waited for it since ``start``."""
-        key = call.structure, call.types, call.shared, tuple(
-            id(leaf) for leaf in call.leaves if isinstance(leaf, Variable))
+        key = Key(call.structure, call.types, call.shared, tuple(
+            [id(leaf) for leaf in call.leaves if isinstance(leaf, Variable)]))
         found = self._made.get(key)
         if found is not None and not self._outdated(found):
             return found  # it does not wait for others to be made
@@ -224,26 +231,55 @@ class Programs:
             old = None if found is None else self._outdated(found)
             if found is not None and old is None:
                 return found
-            change = Change(old, "pass it as an argument") if old else difference(
-                self._made.values(), call.names, call.types)
-            if self._made and self._on_recompile == "error":
-                raise error("W405", f"{self._name} would be compiled again: {change.text}",
-                            locs=user_loc(),
-                            hint=f"{change.advice}, or allow it with on_recompile='warn'")
+            before = self._known()
+            unfit, failed = self._unready(function, key)
+            differences = [] if unfit else self._recompiles.differences(
+                before, key, call, old or failed, self.fixed, self._trial)
             made = self._make(call, request, start) if not self._shares or self._made else recent(
                 f"program {request.capacity} {request.optional}", self._function, call.leaves,
                 call.structure, lambda: self._make(call, request, start), without_arrays,
                 functools.partial(with_arrays, self._function))
             if isinstance(made, Need):
                 return made
-            longer = found is not None and 0 < found.traced.capacity < made.traced.capacity
-            if self._made and self._on_recompile == "warn" and not longer and not (
-                    change.text == ANOTHER_STATIC and self._is_choice(call.structure)):
-                self._warn(change, made.milliseconds)
-            self._made[key] = made
-            if found is not None:
-                self._forget(function, found)
-            return made
+            self._keep(function, key, made)
+        # Where no lock is held: who is warned may run code, and what was dropped is unmapped.
+        self._recompiles.add(differences, before, call, made.milliseconds, self._trial)
+        return made
+
+    def _known(self) -> dict[Key, Made]:
+        """All programs, with those of other processes that there is none of this one for."""
+        return {**dict([adopted(each, self._signature) for each in self._ready.programs]),
+                **self._made}
+
+    def _unready(
+        self, function: Function[..., Any], key: Key
+    ) -> tuple[bool, Difference | None]:
+        """Whether the program of another process that has the key of a call is unfit for it (that
+        has a check that fails, say), or why it is outdated."""
+        for each in self._ready.programs:
+            if adopted(each, self._signature)[0] == key:
+                self._ready.drop(function, each)
+                failed = next((guard for guard in each.guards if not guard.holds()), None)
+                return failed is None, None if failed is None else of_guard(failed)
+        return False, None
+
+    def _keep(
+        self, function: Function[..., Any], key: Key, made: Specialisation
+    ) -> None:
+        """Keep a specialisation, in the place of one that is outdated; too many are not kept."""
+        old = self._made.pop(key, None)
+        made.used = time.monotonic()
+        self._made[key] = made
+        if old is not None:
+            self._forget(function, old)
+        while len(self._made) > KEPT:
+            tried = map(id, function.offered)  # by native code, which tells nobody
+            last = min((each for each, other in self._made.items()
+                        if other is not made and id(other) not in {*tried}),
+                       key=lambda each: self._made[each].used)
+            dropped = self._made.pop(last)
+            self._forget(function, dropped)
+            self.history.drop(last, dropped)
 
     def _make(self, call: Call, request: Request, start: float) -> Specialisation | Need:
         asked = self._keeper.question(call)
@@ -264,18 +300,6 @@ class Programs:
         self._keeper.keep(asked, call, made, self.fixed)
         return made
 
-    def _is_choice(self, structure: tree.TreeDef) -> bool:
-        """Whether there is a call from which this one differs in texts, bools and members of enums
-        only, of which there are a few."""
-        own = self._signature.statics(structure)
-        for made in self._made.values():
-            known = self._signature.statics(made.traced.in_tree)
-            changed = [side[name].meta for one, side in ((known, own), (own, known))
-                       for name in side if name not in one or one[name].key != side[name].key]
-            if changed and all(isinstance(value, (bool, str, Enum)) for value in changed):
-                return True
-        return False
-
     def _compiling(self, traced: bool = False) -> AbstractContextManager[None]:
         return compiling(self._name, self._progress, (not traced) + len(STEPS) + len(BUILDING))
 
@@ -284,16 +308,6 @@ class Programs:
         function.withdraw(old)
         for key in [key for key, made in list(self._aliases.items()) if made is old]:
             self._aliases.pop(key, None)
-
-    def _warn(self, change: Change, spent: float) -> None:
-        place = user_loc()
-        where = f" at {place[0]}" if place else ""
-        frame, level = sys._getframe(1), 2
-        package = __name__.partition(".")[0]
-        while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(package):
-            frame, level = frame.f_back, level + 1
-        warnings.warn(f"{self._name} recompiled ({spent:.0f} ms): {change.text}{where}; "
-                      f"{change.advice}", RecompileWarning, stacklevel=level)
 
     # -- stages ---------------------------------------------------------------------------------
 
@@ -306,6 +320,12 @@ class Programs:
             return method.trace(*args[1:], **kwargs)
         call = described(self._function, args, kwargs, self._signature)
         return self._attempts.until_made(self._traced, call)[0]
+
+    def _trial(self, call: Call) -> Traced:
+        """A trace of a call with a signature of its own, of which nothing is learned."""
+        attempts = Attempts(call.signature, self._lock, self._options.inout == "allow")
+        attempts.fixed, attempts.capacity = self.fixed, self._attempts.capacity
+        return attempts.until_made(self._traced, call)[0]
 
     def _traced(self, call: Call, request: Request) -> Traced | Need:
         return attempt_as_written(self._function, call, request, host=self._warned)
@@ -345,31 +365,20 @@ class Programs:
 
     # -- specialisations ------------------------------------------------------------------------
 
-    def specialisations(self) -> list[Specialisation]:
+    def specialisations(self) -> list[Made]:
         """All of this function, then those for the objects whose method it is."""
         others = (function.programs.specialisations() for function in self.methods)
-        return [*self._made.values(), *(made for each in others for made in each)]
+        return [*self._known().values(), *(made for each in others for made in each)]
 
     def signatures(self) -> list[dict[str, str]]:
         """The argument types of each specialisation, in the order they were made."""
         return [made.signature() for made in self.specialisations()]
 
-    def explain(self) -> str:
-        """A table of the specialisations: types, compile time, kernels; and which arguments have
-        become static by themselves."""
-        all_made, signatures = self.specialisations(), self.signatures()
-        lines = [f"{self._name}: {len(all_made)} specialisations"]
-        for number, (made, types) in enumerate(zip(all_made, signatures, strict=True), 1):
-            shown = ", ".join(f"{name}: {type_}" for name, type_ in types.items())
-            lines.append(f"  {number}. ({shown})  {made.milliseconds:.0f} ms, "
-                         f"{made.program.each} launches, arena {made.stages.arena} bytes")
-            lines += [f"     as long as {guard.said()}" for guard in made.traced.guards]
-        fixed = {name: f"it is {what}" for made in all_made
-                 for name, below in self._signature.statics(made.traced.in_tree).items()
-                 if (what := tree.constant(below.meta))}
-        lines += [f"  '{name}' is static: {why}, so each value has a program of its own"
-                  for name, why in {**fixed, **self.fixed}.items()]
-        return "\n".join(lines)
+    def explain(self) -> Explanation:
+        """See ``Function.explain``."""
+        fixed = {name: why for function in self.methods for name, why in function.fixed.items()}
+        return explained(self._name, self.specialisations(), self._signature,
+                         {**fixed, **self.fixed}, self.history)
 
     def milliseconds(self) -> list[float]:
         """What each specialisation has cost."""
@@ -381,7 +390,8 @@ class Programs:
         with self._lock:
             held = self._made, self._aliases, function.withdraw()
             self._made, self._aliases = {}, {}
-            function.ready.clear()
+            self._ready.clear()
+            self._recompiles.clear()
         del held  # here, where no lock is held, code is unmapped
         for each in self.methods:
             each.clear_cache()

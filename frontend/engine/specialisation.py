@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from ...ir.convert import spelling
 from ...ir.diagnose import error
 from ...ir.graph import all_nodes, apart
+from ...ir.indices.index import Dim
 from ...ir.interp.graph import run_graph
-from ...ir.plans.entry import SCALARS
 from ...ir.record import record, replace
 from ...ir.types import TensorType
 from ...runtime.entry.walk import Walk
 from ...runtime.program import Program, Source
 from ...runtime.state import Writer
+from ...runtime.tree import TreeDef
 from ..face.options import Options
 from ..face.signature import Signature
 from ..tracing.context.request import Need
 from ..tracing.guards.draws import Draws
-from ..tracing.guards.guard import Guards
+from ..tracing.guards.guard import Guard, Guards
 from ..tracing.guards.search import guards_of
 from ..tracing.trace import Traced
+from .changes import NUMBERS, typed
 from .flow import FlowStages
 from .link import holding
 from .outline import walker_of
 from .pipeline import Stages
 from .recent import Arrays, may_stay
-
-# What Python calls the numbers among the arguments.
-_NUMBERS = MappingProxyType({dtype: kind for kind, (_, dtype) in SCALARS.items()})
-
-
-_AN = MappingProxyType({"array": "an array", "scalar": "a NumPy scalar", "number": "a number",
-                        "variable": "a variable"})
 
 
 @record(eq=False)
@@ -51,6 +44,7 @@ class Specialisation:
     milliseconds: float
     walker: Callable[[], Walk | None] = lambda: None  # by which native code takes calls
     _walk: tuple[int, Walk | None] = (-1, None)
+    used: float = 0.0  # when Python has last looked it up
 
     @property
     def walk(self) -> Walk | None:
@@ -62,8 +56,27 @@ class Specialisation:
 
     def signature(self) -> dict[str, str]:
         """The types of the arguments by name."""
-        return {name: f"{type_}" if kind != "number" else _NUMBERS[type_.dtype.name]
-                for name, (kind, type_) in zip(self.names, self.types, strict=True)}
+        return typed(self.names, self.types)
+
+    @property
+    def in_tree(self) -> TreeDef:
+        """The structure of the arguments."""
+        return self.traced.in_tree
+
+    @property
+    def guards(self) -> Sequence[Guard]:
+        """What it takes for granted of the world around."""
+        return self.traced.guards.all
+
+    @property
+    def launches(self) -> int:
+        """What one call launches."""
+        return self.program.each
+
+    @property
+    def arena(self) -> Dim:
+        """The bytes of its temporaries."""
+        return self.stages.arena
 
 
 def without_arrays(made: Specialisation | Need, arrays: Arrays) -> Specialisation | None:
@@ -99,7 +112,7 @@ def stages_of(
     captured = {capture.param: capture.array for capture in traced.captures}
     positions = {entry.param: at for at, entry in enumerate(
         entry for entry in traced.leaves if entry.param is not None)}
-    kinds = {entry.param: _NUMBERS[entry.type.dtype.name] if entry.kind == "number" else entry.kind
+    kinds = {entry.param: NUMBERS[entry.type.dtype.name] if entry.kind == "number" else entry.kind
              for entry in traced.leaves}
     params = traced.graph.params
     sources: list[Source] = [captured[param] if param in captured else positions[param]
@@ -109,84 +122,6 @@ def stages_of(
                     single, scalars=True)
     parted = any(map(apart, all_nodes(traced.graph)))
     return FlowStages(stages) if parted else stages, sources
-
-
-ANOTHER_STATIC = "a static argument or variable is another"
-
-
-# The numbers of Python that are traced, by the kinds of their dtypes.
-_PYTHONS = MappingProxyType({"b": "bool", "i": "int", "f": "float", "c": "complex"})
-
-
-class Change(NamedTuple):
-    """What of the arguments is another than before, and what to write so that it need not be
-    compiled for."""
-
-    text: str
-    advice: str
-
-
-def difference(
-    made: Iterable[Specialisation], names: Sequence[str], types: Sequence[tuple[str, TensorType]]
-) -> Change:
-    """What tells arguments from those of the most similar specialisation."""
-    best: tuple[Specialisation, list[str]] | None = None
-    others = list(made)
-    for other in others:
-        if list(other.names) != list(names):
-            continue
-        parts = [part for name, (kind, type_), (old_kind, old)
-                 in zip(names, types, other.types, strict=True)
-                 for part in _changes(name, kind, type_, old_kind, old)]
-        if best is None or len(parts) < len(best[1]):
-            best = other, parts
-    if best is None:
-        return _other_names(others, names)
-    if not best[1]:
-        return Change(ANOTHER_STATIC, "leave it out of static_argnames to have it traced")
-    return Change("; ".join(best[1][:3]), _advice(names, types, best[0].types))
-
-
-def _other_names(made: Sequence[Specialisation], names: Sequence[str]) -> Change:
-    apart = min((set(other.names) ^ set(names) for other in made), key=len, default=set[str]())
-    said = [f"{name} is {'new' if name in names else 'gone'}" for name in sorted(apart)]
-    return Change("; ".join(["the arguments have another structure", *said[:3]]),
-                  "pass the same nest of arguments at each call")
-
-
-def _advice(names: Sequence[str], types: Sequence[tuple[str, TensorType]],
-            old_types: Sequence[tuple[str, TensorType]]) -> str:
-    """What to write for arguments of other types: the first of them that no dim explains, or all
-    dims at once, where those that change alike have one symbol."""
-    symbols: dict[Any, str] = {}
-    dynamic: dict[str, dict[int, str]] = {}
-    for name, (kind, new), (old_kind, old) in zip(names, types, old_types, strict=True):
-        if (kind, new.rank, new.dtype) != (old_kind, old.rank, old.dtype) and old_kind == "number":
-            return f"pass Python's own number: {_PYTHONS[old.dtype.kind]}({name})" if (
-                new.rank == 0) else f"pass {name} in one way, as a number or as an array"
-        if kind != old_kind or new.rank != old.rank:
-            dims = f" of {old.rank} dims" if old_kind == "array" else ""
-            return f"pass {name} in one way: {_AN[old_kind]}{dims}"
-        if new.dtype != old.dtype:
-            return f"convert it: {name}.astype({spelling(old.dtype)})"
-        for axis, pair in enumerate(zip(old.shape, new.shape, strict=True)):
-            if pair[0] != pair[1]:
-                symbol = symbols.setdefault(pair, f"n{len(symbols) or ''}")
-                dynamic.setdefault(name, {})[axis] = symbol
-    return f"see weft.compile(dynamic={dynamic})"
-
-
-def _changes(name: str, kind: str, new: TensorType, old_kind: str, old: TensorType) -> list[str]:
-    if (kind, new) == (old_kind, old):
-        return []
-    if kind != old_kind:
-        return [f"{name} was {_AN[old_kind]}, is {_AN[kind]}"]
-    if new.dtype != old.dtype:
-        return [f"{name}.dtype {old.dtype} -> {new.dtype}"]
-    if new.rank != old.rank:
-        return [f"{name}.ndim {old.rank} -> {new.rank}"]
-    return [f"{name}.shape[{axis}] {a} -> {z}"
-            for axis, (a, z) in enumerate(zip(old.shape, new.shape, strict=True)) if a != z]
 
 
 def verified(

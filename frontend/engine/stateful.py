@@ -36,6 +36,9 @@ from .bound import Bound, Compiling, F
 class _Same(str):
     """The name of another attribute that is the same array."""
 
+    def __repr__(self) -> str:
+        return f"the array {str(self)!r}"
+
 
 class _Owner(str):
     """What stands for the object itself, which may be returned."""

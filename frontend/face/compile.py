@@ -64,7 +64,8 @@ def compile(
         opt: 0 one kernel for each op; 1 and 2 all passes; 3 LLVM's own full pipeline as well.
         check: run-time checks by name; none so far (indices are always checked).
         verify: run the reference interpreter beside each call and compare.
-        on_recompile: "warn" (the default), "silent" or "error" from the second specialisation on.
+        on_recompile: from the second specialisation on "warn" (the default), in one line for each
+            kind of change; "silent", they are counted (``explain()``); or "error" (W405).
         on_unsupported: "host" has NumPy run the functions that cannot be compiled, at each call,
             where a trial tells the type of what they return; with a HostWarning for each line. The
             default, "error", refuses them. A function that is called while another one is traced

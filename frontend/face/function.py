@@ -32,6 +32,7 @@ from .options import Hook, Options
 from .signature import Signature
 
 if TYPE_CHECKING:
+    from ..engine.explained import Explanation
     from ..engine.stages import Lowered
     from ..tracing.trace import Traced
 
@@ -41,7 +42,8 @@ _WALKS = 8  # programs of one function that a call tries before it looks for its
 OnRecompile = Literal["warn", "silent", "error"]
 
 class RecompileWarning(UserWarning):
-    """A function was compiled again, because arguments came with another type."""
+    """A function was compiled again: for arguments of another type, size or structure, or because
+    something that it reads is another. One line for each kind of change; ``explain()`` counts."""
 
 
 class CacheInfo(NamedTuple):
@@ -53,9 +55,10 @@ class CacheInfo(NamedTuple):
 
 class Programs(Protocol):
     """What a function asks of the engine; ``engine.programs.Programs``. ``methods`` are the
-    functions of single objects."""
+    functions of single objects, ``history`` what it was compiled again for."""
 
     methods: Any
+    history: Any
 
     def call(self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any: ...
     def prepared(self, function: Any, problem: BaseException) -> BaseException | None: ...
@@ -66,7 +69,7 @@ class Programs(Protocol):
     def fixed(self) -> Mapping[str, str]: ...
     def signatures(self) -> list[dict[str, str]]: ...
     def specialisations(self) -> list[Any]: ...
-    def explain(self) -> str: ...
+    def explain(self) -> Explanation: ...
     def milliseconds(self) -> list[float]: ...
     def clear(self, function: Any) -> None: ...
 
@@ -102,6 +105,7 @@ class Function(Callable_, Generic[P, R]):
         self.py_func: Any = function
         self.options, self.signature = options, signature
         self.on_recompile, self.disable, self.progress = on_recompile, disable, progress
+        self.history: Any = None  # of the programs of all objects, if this is the method of one
         self.shares = False  # programs with others of the same code, see ``engine.recent``
         self.binds: type = binds if binds is not None else (
             object if hasattr(type(function), "__get__") else staticmethod)
@@ -136,6 +140,11 @@ class Function(Callable_, Generic[P, R]):
             if not self._offered or self._offered[0][1] is not walk:
                 others = [pair for pair in self._offered if pair[0] is not program]
                 self._offer((program, walk), *others[:_WALKS - 1])
+
+    @property
+    def offered(self) -> list[Any]:
+        """The programs that native calls try."""
+        return [program for program, _ in self._offered]
 
     def withdraw(self, program: Any = None) -> Any:
         """Have native calls not try the walk of a program any more, or any. What is returned holds
@@ -194,8 +203,10 @@ class Function(Callable_, Generic[P, R]):
         self, function: Callable[..., Any], signature: Signature
     ) -> Function[..., Any]:
         """The function of one object whose method this is."""
-        return Function(function, self.options, signature, self.on_recompile, self.disable,
+        made = Function(function, self.options, signature, self.on_recompile, self.disable,
                         staticmethod, self.progress)
+        made.history = self.programs.history
+        return made
 
     def traced_by(self) -> tuple[Any, ...]:
         """What decides how a call is recorded in a trace, arguments apart."""
@@ -243,9 +254,10 @@ class Function(Callable_, Generic[P, R]):
         """The argument types of each specialisation, in the order they were made."""
         return self.programs.signatures()
 
-    def explain(self) -> str:
-        """A table of the specialisations: types, compile time, kernels; and which arguments have
-        become static by themselves."""
+    def explain(self) -> Explanation:
+        """The specialisations as data, and as a table by ``print``: types, compile time, kernels,
+        guards; what each was compiled again for, which arguments have become static by themselves,
+        and what ``dynamic=`` would do with one."""
         return self.programs.explain()
 
     def cache_info(self) -> CacheInfo:

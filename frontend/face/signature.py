@@ -112,6 +112,12 @@ class Signature:
         made.fixed = frozenset(names)
         return made
 
+    def with_dynamic(self, dynamic: Mapping[str, Mapping[int, Any]]) -> Signature:
+        """The signature with these dims of any size, as if the function had been given them."""
+        made = copy.copy(self)
+        made.dynamic = _dynamic(dynamic)
+        return made
+
     def reading(self, is_type: Callable[[Any], bool]) -> Signature:
         """The signature of what is traced, where texts may stand for types."""
         made = copy.copy(self)
@@ -194,16 +200,16 @@ class Signature:
 
     def names(self, structure: tree.TreeDef) -> list[str]:
         """The name of each leaf of a call's structure."""
-        return [name + path for name, child in self._named(structure)
+        return [name + path for name, child in self.named(structure)
                 for path in tree.paths(child)]
 
     def statics(self, structure: tree.TreeDef) -> dict[str, tree.TreeDef]:
         """By name what has become a part of a call's structure by itself."""
-        return {name + path: below for name, child in self._named(structure)
+        return {name + path: below for name, child in self.named(structure)
                 if name not in self.static for path, below in tree.statics(child)
                 if not is_default(below)}
 
-    def _named(self, structure: tree.TreeDef) -> Iterator[tuple[str, tree.TreeDef]]:
+    def named(self, structure: tree.TreeDef) -> Iterator[tuple[str, tree.TreeDef]]:
         """The arguments of a call with their names."""
         args, kwargs = structure.children
         yield from ((self.name(at), child) for at, child in enumerate(args.children))

@@ -4,8 +4,10 @@ mapped, without tracing, without the engine, without LLVM."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
 
 from ...codegen.cache import cache, told
 from ...codegen.shared import SHARED
@@ -16,13 +18,31 @@ from ...runtime.entry.walk import Walk
 from ...runtime.lifetime import Lifetime
 from ...runtime.profile.recording import follow_profiles
 from ...runtime.threads import follow_thread_limit, thread_limit
-from ..face.function import Function
+from ..face.options import Options
 from ..face.recording import RECORDING
+from ..face.signature import Signature
+from ..tracing.guards.guard import Guard
 from .content import NoKeyError
 from .question import Question, question_of
 from .stored import Loader, OtherError, UnstorableError, unpacked
 from .support import support
 from .walks import walk_of
+
+
+class Asking(Protocol):
+    """What asks for programs: ``face.function.Function``."""
+
+    __name__: str
+    py_func: Any
+    options: Options
+    signature: Signature
+    disable: bool
+
+    def offer(self, program: Any, walk: Any) -> None: ...
+    def withdraw(self, program: Any) -> Any: ...
+
+
+_KEPT = 256  # programs of one function
 
 
 @record(frozen=True)
@@ -36,11 +56,14 @@ class About:
 
 
 class Ready:
-    """A program that was found, bound to this process. ``question`` is of the call that it was
-    found for."""
+    """A program that was found, bound to this process. ``leaves`` stand for those of the call that
+    it was found for."""
 
-    def __init__(self, question: Question, native: NativeCall, walk: Walk, about: About) -> None:
-        self.question, self.native, self.walk, self.about = question, native, walk, about
+    def __init__(self, question: Question, native: NativeCall, walk: Walk,
+                 guards: Sequence[Guard], about: About) -> None:
+        self.key, self.structure = question.key, question.structure
+        self.leaves = [*map(_stand_in, question.leaves)]
+        self.native, self.walk, self.guards, self.about = native, walk, guards, about
 
     @property
     def threads(self) -> int:
@@ -72,7 +95,7 @@ class ReadyCalls:
         self._lock = freed(threading.RLock())
 
     def find(
-        self, function: Function[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self, function: Asking, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> bool:
         """Whether there is a program for a call, which native calls try from now on. Each is asked
         for once."""
@@ -87,11 +110,17 @@ class ReadyCalls:
                 told(f"program of {function.__name__}", _reason(problem))
                 return False
             if found is None:  # perhaps another thread has just found it
-                return any(each.question.key == question.key for each in self.programs
+                return any(each.key == question.key for each in self.programs
                            if each not in before)
-            self.programs = (found, *self.programs)
+            self.programs = (found, *self.programs)[:_KEPT]
             function.offer(found, found.walk)
             return True
+
+    def drop(self, function: Asking, program: Ready) -> None:
+        """Have a program no more."""
+        with self._lock:
+            self.programs = tuple([each for each in self.programs if each is not program])
+            function.withdraw(program)
 
     def clear(self) -> None:
         """Forget all programs, and find none any more."""
@@ -99,7 +128,7 @@ class ReadyCalls:
             self.programs, self._off = (), True
 
     def _found(
-        self, function: Function[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self, function: Asking, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[Question, Ready | None]:
         store = cache()
         assert store is not None
@@ -121,7 +150,7 @@ class ReadyCalls:
 
 
 def _bound(
-    function: Function[..., Any], signature: Any, question: Question, parts: Any
+    function: Asking, signature: Any, question: Question, parts: Any
 ) -> Ready | None:
     """A program in this process, None where no native code can call it."""
     name, needs, image, outline, about = parts
@@ -135,11 +164,17 @@ def _bound(
     walk = None if native is None else walk_of(own, signature, native.address, native.call)
     if native is None or walk is None:
         return None
-    made = Ready(question, native, walk, About(*about))
+    made = Ready(question, native, walk, own.guards, About(*about))
     if asked is None:
         follow_thread_limit(made)
     follow_profiles(made)
     return made
+
+
+def _stand_in(leaf: Any) -> Any:
+    """What has the type of a leaf, and holds nothing of the user's."""
+    return np.broadcast_to(np.zeros((), leaf.dtype), leaf.shape) if isinstance(
+        leaf, np.ndarray) else leaf
 
 
 def _reason(problem: Exception) -> str:

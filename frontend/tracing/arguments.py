@@ -85,14 +85,14 @@ def types_of(
     for wanted in signature.dynamic:
         root = wanted.partition(".")[0]
         omitted = root in signature.defaults and root not in given and root not in signature.static
-        if not omitted and not any(_covers(wanted, name) for name in plain):
+        if not omitted and not any(covers(wanted, name) for name in plain):
             raise error("W105", f"dynamic: no argument '{wanted}'", locs=user_loc(),
                         hint=f"the arguments are {', '.join(names)}")
     found: list[tuple[str, TensorType]] = []
     for leaf, name, short in zip(leaves, names, plain, strict=True):
         kind, type_ = leaf_type(leaf, name)
         for wanted, dims in signature.dynamic.items():
-            if _covers(wanted, short):
+            if covers(wanted, short):
                 known = {size for _, other in found for dim in other.shape
                          for size in symbols_of(dim)}
                 type_ = type_.with_shape(_symbolic(type_, dims, name, known))
@@ -100,7 +100,8 @@ def types_of(
     return found
 
 
-def _covers(wanted: str, name: str) -> bool:
+def covers(wanted: str, name: str) -> bool:
+    """Whether a name in ``dynamic`` is that of a leaf, or of a nest that has it."""
     return name == wanted or name.startswith(wanted + ".")
 
 

@@ -161,7 +161,7 @@ def test_a_flag_that_is_asked_for_is_static() -> None:
             np.testing.assert_allclose(layer(X, train=False, mode="tanh"), np.tanh(X), rtol=1e-14)
     assert layer.cache_info().specialisations == 4
     assert "cond" not in layer.lower(X, True).as_text("trace")
-    text = layer.explain()
+    text = str(layer.explain())
     assert "'train' is static: it is a bool that is asked for at test_assertions.py:" in text
     assert "'mode' is static: it is a text" in text
 
@@ -173,7 +173,7 @@ def test_a_flag_that_nobody_asks_for_is_traced() -> None:
 
     np.testing.assert_array_equal(signed(X, True), X)
     np.testing.assert_array_equal(signed(X, False), -X)
-    assert signed.cache_info().specialisations == 1 and "static" not in signed.explain()
+    assert signed.cache_info().specialisations == 1 and "static" not in str(signed.explain())
 
 
 def test_a_traced_condition_beside_a_flag() -> None:

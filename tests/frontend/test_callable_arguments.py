@@ -184,7 +184,7 @@ def test_in_nests_by_keyword_and_as_default() -> None:
     for _ in range(2):
         assert function(1.0, act=lambda v: v * 5) == 5.0
         assert function(1.0, Scaled(3.0), table={"f": lambda v: v + 1}) == 4.0
-    assert "'act' is static: it is " in function.explain()
+    assert "'act' is static: it is " in str(function.explain())
 
 
 def test_fresh_functions_do_not_warn_of_compilations() -> None:

@@ -83,8 +83,8 @@ def test_each_constant_has_its_program_and_others_none() -> None:
                 model = Model(factor * X, kind)
                 np.testing.assert_allclose(compiled(model, X), power(model, X))
     assert compiled.cache_info().specialisations == 2
-    assert compiled.explain().count("'model.kind' is static: it is a text") == 1
-    assert "'model.act' is static: it is a function or a class" in compiled.explain()
+    assert str(compiled.explain()).count("'model.kind' is static: it is a text") == 1
+    assert "'model.act' is static: it is a function or a class" in str(compiled.explain())
 
 
 def test_numbers_inside_of_nests_become_static_where_they_are_asked_for() -> None:
@@ -97,8 +97,8 @@ def test_numbers_inside_of_nests_become_static_where_they_are_asked_for() -> Non
         np.testing.assert_array_equal(compiled(X, c), steps(X, c))
     assert compiled.cache_info().specialisations == 2
     assert "'c['times']' is static: it is a number whose value is asked for at" in (
-        compiled.explain())
-    assert "'c['rate']' is static" not in compiled.explain()
+        str(compiled.explain()))
+    assert "'c['rate']' is static" not in str(compiled.explain())
 
 
 @pytest.mark.parametrize("compiled", [False, True])

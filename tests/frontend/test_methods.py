@@ -96,7 +96,7 @@ def test_what_functions_can_do_methods_can() -> None:
     assert model.step.eval_shape(X) == weft.Spec("f64", (2, 3))
     model.step(X)
     assert model.step.signatures == Model.step.signatures == [{"x": "f64[2,3]"}]
-    assert model.step.explain().startswith("step: 1 specialisations")
+    assert str(model.step.explain()).startswith("step: 1 specialisations")
     assert model.step.__name__ == "step" and model.step.__doc__ == "One step."
     np.testing.assert_array_equal(model.step.py_func(X), X * 2)
     model.step.clear_cache()

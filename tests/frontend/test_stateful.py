@@ -104,7 +104,8 @@ def test_one_program_serves_all_calls() -> None:
         for dt in (0.1, 0.2, 0.3):
             sim.step(dt)
     assert sim.step.cache_info().specialisations == 1
-    assert "self.x: f64[3]" in sim.step.explain() and "'self.mode' is static" in sim.step.explain()
+    text = str(sim.step.explain())
+    assert "self.x: f64[3]" in text and "'self.mode' is static" in text
     sim.x = np.zeros(3) + 7  # another array, of the same kind
     before = sim.step.cache_info().specialisations
     sim.step(0.1)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from enum import Enum
 from types import CodeType
 from typing import Any
@@ -160,36 +160,60 @@ class Guard:
         match self.kind:
             case Kind.OBJECT:
                 return f"{self.path} is the same {_described(self._object())}"
+            case Kind.VALUE | Kind.CLASS | Kind.ALIAS:
+                return f"{self.path} is {self.wanted()}"
+            case _:
+                return f"{self.path} has {self.wanted()}"
+
+    def wanted(self) -> str:
+        """What is expected."""
+        match self.kind:
+            case Kind.OBJECT:
+                return f"this {_described(self._object())}"
             case Kind.VALUE:
-                return f"{self.path} is {_short(self.expected)}"
+                return short(self.expected)
             case Kind.CLASS:
-                return f"{self.path} is a {self.expected.__name__}"
+                return f"a {self.expected.__name__}"
             case Kind.LENGTH:
-                return f"{self.path} has {self.expected} items"
+                return _items(self.expected)
             case Kind.KEYS | Kind.ITEMS:
-                return f"{self.path} has {_short([*self.expected])[1:-1]}"
+                return listed(self.expected)
             case Kind.ALIAS:
-                return f"{self.path} is {self.expected}"
+                return f"{self.expected}"
+
+    def sides(self) -> tuple[str, str]:
+        """What was expected, and what is there now."""
+        found = self.path.get()
+        return self.wanted(), "nothing" if found is NOTHING else self._shown(found)
+
+    def _shown(self, found: Any) -> str:
+        match self.kind:
+            case Kind.OBJECT:
+                return f"another {_described(found)}"
+            case Kind.VALUE:
+                return f"a {type(found).__name__}" if key_of(found) is None else short(found)
+            case Kind.CLASS:
+                return f"a {type(found).__name__}"
+            case Kind.LENGTH:
+                return _items(len(found)) if hasattr(found, "__len__") else "no items"
+            case Kind.KEYS | Kind.ITEMS:
+                return listed(found if hasattr(found, "__iter__") else ())
+            case Kind.ALIAS:
+                return "another object"
 
     def changed(self) -> str:
         """What is otherwise now, for a warning."""
         found = self.path.get()
         if found is NOTHING:
             return f"'{self.path}' is not there any more"
+        shown = self._shown(found)
         match self.kind:
             case Kind.OBJECT:
                 return f"the {_described(found)} '{self.path}' is another"
-            case Kind.VALUE:
-                shown = f"a {type(found).__name__}" if key_of(found) is None else _short(found)
-                return f"'{self.path}' is {shown}, was {_short(self.expected)}"
-            case Kind.CLASS:
-                return (f"'{self.path}' is a {type(found).__name__}, was a "
-                        f"{self.expected.__name__}")
-            case Kind.LENGTH:
-                size = len(found) if hasattr(found, "__len__") else "no"
-                return f"'{self.path}' has {size} items, had {self.expected}"
-            case Kind.KEYS | Kind.ITEMS:
-                return f"'{self.path}' has other items"
+            case Kind.VALUE | Kind.CLASS:
+                return f"'{self.path}' is {shown}, was {self.wanted()}"
+            case Kind.LENGTH | Kind.KEYS | Kind.ITEMS:
+                return f"'{self.path}' has {shown}, had {self.wanted()}"
             case Kind.ALIAS:
                 return f"'{self.path}' is not '{self.expected}' any more"
 
@@ -212,8 +236,22 @@ def _described(value: Any) -> str:
     return "function" if callable(value) else "object"
 
 
-def _short(value: Any) -> str:
-    text = repr(value)
+def short(value: Any) -> str:
+    """The beginning of a value's text, in one line."""
+    return _cut(repr(value))
+
+
+def listed(values: Iterable[Any]) -> str:
+    """The first of some values, in one line."""
+    return _cut(", ".join(map(repr, values))) or "no items"
+
+
+def _items(count: int) -> str:
+    return f"{count} item{'' if count == 1 else 's'}"
+
+
+def _cut(text: str) -> str:
+    text = " ".join(text.split("\n"))
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
