@@ -33,7 +33,9 @@ class OfClass(Compiling, Protocol):
     owners: tuple[type, ...]
     signature: Signature
 
-    def for_object(self, function: Callable[..., Any], signature: Signature) -> Self: ...
+    def for_object(self, function: Callable[..., Any], signature: Signature,
+                   reference: Any = None) -> Self: ...
+    def withdraw(self, program: Any = None) -> Any: ...
 
 
 M = TypeVar("M", bound=OfClass)
@@ -63,27 +65,44 @@ class Methods(Generic[M]):
         return (Changing(found[1], target) if found[1].py_func is not found[0] else
                 Bound(found[1], target, ()))
 
-    def called(self, function: M, args: tuple[Any, ...]) -> M:
-        """The function that a call by way of the class is for: ``Model.step(model, x)``, or what a
-        property does, which does not say the class of its function."""
+    def called(self, function: M, args: tuple[Any, ...]) -> M | Changing[M]:
+        """What a call by way of the class is for: ``model.step(x)``, which Python hands over as
+        ``Model.step(model, x)``, or what a property does, which does not say the class of its
+        function."""
         if args and function.binds is object and (
                 isinstance(args[0], function.owners) if function.owners
-                else _is_method_of(function, type(args[0]))):
+                else _is_method_of(function, type(args[0]))
+                or _is_attribute_of(type(args[0]), function)):
             bound = self.bound(function, args[0])
-            return bound.function if isinstance(bound, Bound) else bound
+            if isinstance(bound, Bound) and not isinstance(bound, Changing):
+                return bound.function
+            return bound
         return function
 
     def _make(self, function: M, instance: Any) -> tuple[WeakMethod, M]:
         made, key, signature = self._made, id(instance), function.signature
         with self._lock:
             if key not in made:
-                method = WeakMethod(function.py_func, instance, lambda _: made.pop(key, None))
+                method = WeakMethod(function.py_func, instance, lambda _: self._forget(key))
                 changing = hasattr(instance, "__dict__") and changes_its_object(
                     function.py_func, type(instance))
                 made[key] = method, function.for_object(
                     of_object(function.py_func, method.instance) if changing else method,
-                    signature if changing else signature.bound())
+                    signature if changing else signature.bound(),
+                    None if changing else method.instance)
             return made[key]
+
+    def _forget(self, key: int) -> None:
+        """An object is gone, and so is its function."""
+        _, function = self._made.pop(key, (None, None))
+        if function is not None:
+            function.withdraw()
+
+
+def _is_attribute_of(kind: type, function: Compiling) -> bool:
+    """Whether a class has got the function after it was made."""
+    return kind.__module__ not in ("builtins", "numpy") and any(
+        each is function for base in kind.__mro__[:-1] for each in vars(base).values())
 
 
 def _is_method_of(function: Compiling, kind: type) -> bool:

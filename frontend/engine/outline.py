@@ -2,36 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from ...runtime.entry.walk import Walk
-from ...runtime.program import Program
+from ...runtime.program import Program, Source
+from ...runtime.tree import TreeDef
 from ..face.signature import Signature
 from ..ready.walks import Outline, walk_of
 from ..tracing.arrays.variable import Variable
+from ..tracing.guards.guard import Guard
 from ..tracing.trace import Traced
 
 
 def outline_of(traced: Traced, program: Any, variables: Mapping[int, Variable]) -> Outline | None:
     """The outline of a program, None where only Python can call it. ``variables`` are those leaves
     of its arguments that are some, by number."""
-    if type(program) is not Program or not program.walkable or traced.changed or any(
-            not traced.leaves[at].type.shape for at in traced.written):
+    if traced.changed or any(not traced.leaves[at].type.shape for at in traced.written):
         return None
     given = {at: number for number, at in enumerate(
         at for at, entry in enumerate(traced.leaves) if entry.param is not None)}
+    return outline_of_program(
+        program, traced.in_tree, traced.out_tree,
+        [given[kind] if isinstance(kind, int) else kind for kind in traced.out_kinds],
+        guards=traced.guards.all, variables=variables, inout=[given[at] for at in traced.written])
+
+
+def outline_of_program(
+    program: Any, in_tree: TreeDef, out_tree: TreeDef, out_kinds: Sequence[str | int],
+    sources: Sequence[Source] | None = None, guards: Sequence[Guard] = (),
+    variables: Mapping[int, Variable] = MappingProxyType({}), inout: Sequence[int] = (),
+) -> Outline | None:
+    """The outline of a program that has these arguments and results; ``inout`` are the arguments
+    that are written, by number."""
+    if type(program) is not Program or not program.walkable:
+        return None
+    own = program.sources if sources is None else tuple(sources)
     returned = len(program.results) - len(program.written)
     return Outline(
-        in_tree=traced.in_tree, variables=variables, out_tree=traced.out_tree,
-        out_kinds=tuple(given[kind] if isinstance(kind, int) else kind
-                        for kind in traced.out_kinds),
-        guards=traced.guards.all, sources=program.sources, written=tuple(program.written),
-        inout=tuple((given[at], program.sources.index(given[at]),
-                     returned - len(traced.written) + place)
-                    for place, at in enumerate(traced.written)),
-        bytes=tuple(slot.type.dtype.itemsize if item.kind == "array" else 0
-                    for slot, item in zip(program.params, program.inputs, strict=True)),
+        in_tree=in_tree, variables=variables, out_tree=out_tree, out_kinds=tuple(out_kinds),
+        guards=tuple(guards), sources=own, written=tuple(program.written),
+        inout=tuple([(leaf, own.index(leaf), returned - len(inout) + place)
+                     for place, leaf in enumerate(inout)]),
+        bytes=tuple([slot.type.dtype.itemsize if item.kind == "array" else 0
+                     for slot, item in zip(program.params, program.inputs, strict=True)]),
         results=returned, single=program.single)
 
 

@@ -338,7 +338,7 @@ class Programs:
         args = (*first, *args)
         method = self.methods.called(function, args)
         if method is not function:
-            return method.lower_with((), args[1:], kwargs)
+            return method.lower(*args[1:], **kwargs)
         traced = self.trace(function, args, kwargs)
         stages, sources = stages_of(traced, self._options)
 

@@ -11,7 +11,7 @@ import sys
 import sysconfig
 from typing import TYPE_CHECKING, Any
 
-_DEFAULT, _BASE, _VECTORCALL = 1 << 18, 1 << 10, 1 << 11  # Py_TPFLAGS_...
+_DEFAULT, _BASE, _VECTORCALL, _METHOD = 1 << 18, 1 << 10, 1 << 11, 1 << 17  # Py_TPFLAGS_...
 _TP_CALL, _TP_MEMBERS, _SSIZE, _READONLY = 50, 72, 19, 1  # of typeslots.h and structmember.h
 _FLAGS = 168   # where a type has its flags
 _POINTER = 16  # where an object has its address, after its count and type
@@ -53,16 +53,14 @@ else:
     Callable = _made() if NATIVE else object
 
 
-def may_be_native(kind: type) -> bool:
-    """Have calls of a class's objects come to their addresses, where they have one; whether that
-    can be. A class that has a ``__call__`` of Python's says by itself that they cannot."""
-    if not NATIVE:
-        return False
-    flags = ctypes.c_ulong.from_address(id(kind) + _FLAGS)
-    if flags.value != kind.__flags__:
-        return False
-    flags.value |= _VECTORCALL
-    return bool(kind.__flags__ & _VECTORCALL)
+def may_be_native(kind: type, method: bool) -> None:
+    """Have calls of a class's objects come to their addresses, where they have one. A class that
+    has a ``__call__`` of Python's says by itself that they cannot. ``method``: ``thing.name(x)`` is
+    such a call, with the thing first; else Python makes a bound method for it."""
+    if NATIVE:
+        flags = ctypes.c_ulong.from_address(id(kind) + _FLAGS)
+        if flags.value == kind.__flags__:  # else they are not where they are known to be
+            flags.value |= _VECTORCALL | (_METHOD if method else 0)
 
 
 def point(made: Any, address: int) -> None:

@@ -8,12 +8,10 @@ the engine is loaded.
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Mapping
 from typing import (
     TYPE_CHECKING,
     Any,
-    ClassVar,
     Generic,
     Literal,
     NamedTuple,
@@ -22,14 +20,12 @@ from typing import (
     TypeVar,
 )
 
-from ...ir.forks import freed
 from . import tree
 from .boundary import boundary, leave
-from .callables import Callable as Callable_
-from .callables import may_be_native, point
 from .loading import load
 from .options import Hook, Options
 from .signature import Signature
+from .walked import Walked
 
 if TYPE_CHECKING:
     from ..engine.explained import Explanation
@@ -38,7 +34,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_WALKS = 8  # programs of one function that a call tries before it looks for its own
 OnRecompile = Literal["warn", "silent", "error"]
 
 class RecompileWarning(UserWarning):
@@ -86,20 +81,29 @@ class _Unloaded:
 _UNLOADED = _Unloaded()
 
 
-class Function(Callable_, Generic[P, R]):
+class Function(Walked, Generic[P, R], method=True):
     """A compiled function; see ``weft.compile``."""
 
-    __slots__ = ("__dict__", "__weakref__", "walks")
-    door: ClassVar[int] = 0  # where native code takes calls
+    __slots__ = ("__dict__", "__weakref__", "_method_of")
 
     __name__: str
     __qualname__: str
+
+    def __new__(
+        cls, function: Callable[P, R], options: Options, signature: Signature,
+        on_recompile: OnRecompile, disable: bool, binds: type | None = None,
+        progress: Hook | None = None,
+    ) -> Function[P, R]:
+        """One that is no method, where ``binds`` says so."""
+        is_method = binds is object or (binds is None and hasattr(type(function), "__get__"))
+        return object.__new__(cls if is_method else Unbound)
 
     def __init__(
         self, function: Callable[P, R], options: Options, signature: Signature,
         on_recompile: OnRecompile, disable: bool, binds: type | None = None,
         progress: Hook | None = None,
     ) -> None:
+        super().__init__()
         self.__name__ = self.__qualname__ = type(function).__name__  # for what has no name: partial
         functools.update_wrapper(self, function)
         self.py_func: Any = function
@@ -110,9 +114,8 @@ class Function(Callable_, Generic[P, R]):
         self.binds: type = binds if binds is not None else (
             object if hasattr(type(function), "__get__") else staticmethod)
         self.owners: tuple[type, ...] = ()  # classes that have it as an attribute
-        self.walks: Any = None  # what native calls try in turn; see ``runtime.entry.walk``
-        self._offered: tuple[tuple[Any, Any], ...] = ()  # programs and walks, the latest first
-        self._lock = freed(threading.Lock())
+        # The class's function and a reference to the object, if this is the method of one.
+        self._method_of: tuple[Function[..., Any], Any] | None = None
         self._made: Programs | _Unloaded = _UNLOADED
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -128,37 +131,21 @@ class Function(Callable_, Generic[P, R]):
                 raise told from problem
         return self(*args, **kwargs)
 
-    @classmethod
-    def open(cls, door: int) -> None:
-        """Have calls of functions that have walks go to native code at this address."""
-        if not cls.door and may_be_native(cls):
-            cls.door = door
-
-    def offer(self, program: Any, walk: Any) -> None:
-        """Have native calls try the walk of a program first."""
-        with self._lock:
-            if not self._offered or self._offered[0][1] is not walk:
-                others = [pair for pair in self._offered if pair[0] is not program]
-                self._offer((program, walk), *others[:_WALKS - 1])
-
-    @property
-    def offered(self) -> list[Any]:
-        """The programs that native calls try."""
-        return [program for program, _ in self._offered]
+    def offer(self, program: Any, walk: Any) -> bool:
+        """See ``Walked``; the function of one object is called by way of its class's, too."""
+        new = super().offer(program, walk)
+        if new and self._method_of is not None:
+            function, reference = self._method_of
+            function.offer(program, walk.of_method(reference))
+        return new
 
     def withdraw(self, program: Any = None) -> Any:
-        """Have native calls not try the walk of a program any more, or any. What is returned holds
-        their code."""
-        with self._lock:
-            held = self._offered, self.walks
-            self._offer(*[pair for pair in self._offered if program not in (None, pair[0])])
-        return held
-
-    def _offer(self, *offered: tuple[Any, Any]) -> None:
-        self._offered = offered
-        self.walks = load("runtime.entry.walk").together([walk for _, walk in offered])
-        if self.door:
-            point(self, 0 if self.walks is None else self.door)
+        """See ``Walked``."""
+        others = self.offered if program is None else [program]
+        held = super().withdraw(program)
+        if self._method_of is None:
+            return held
+        return held, [self._method_of[0].withdraw(each) for each in others]
 
     def told(self, problem: BaseException) -> BaseException | None:
         """What a native call raises that has ended so; None: it is to be made again."""
@@ -200,12 +187,14 @@ class Function(Callable_, Generic[P, R]):
         return self.__qualname__
 
     def for_object(
-        self, function: Callable[..., Any], signature: Signature
+        self, function: Callable[..., Any], signature: Signature, reference: Any = None
     ) -> Function[..., Any]:
-        """The function of one object whose method this is."""
+        """The function of one object whose method this is. ``reference`` is one to the object, if
+        the function has just the arguments of the method."""
         made = Function(function, self.options, signature, self.on_recompile, self.disable,
                         staticmethod, self.progress)
         made.history = self.programs.history
+        made._method_of = None if reference is None else (self, reference)
         return made
 
     def traced_by(self) -> tuple[Any, ...]:
@@ -275,3 +264,10 @@ class Function(Callable_, Generic[P, R]):
         Their code is unmapped as soon as no call is running it and nothing else holds it.
         """
         self.programs.clear(self)
+
+
+class Unbound(Function[P, R]):
+    """A compiled function that does not get the object whose attribute it is: a static method, a
+    class method, what is no function of Python's."""
+
+    __slots__ = ()

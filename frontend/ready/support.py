@@ -10,8 +10,8 @@ from ...codegen.shared import SHARED, SUPPORT
 from ...ir.forks import freed
 from ...runtime.entry.support import Support
 from ...runtime.entry.walk import Door
-from ..face.loading import load
 from ..face.recording import RECORDING
+from ..face.walked import Walked, slowly, told
 
 _LOCK = freed(threading.RLock())
 
@@ -28,11 +28,10 @@ def support() -> Support | None:
 def _bound() -> Support | None:
     addresses = SHARED.found(SUPPORT)
     assert addresses is not None
-    function = load("frontend.face.function").Function  # which knows of no engine
-    door = Door(function, "walks", RECORDING, function.__call__, function.told)
+    door = Door(Walked, "walks", RECORDING, slowly, told)
     try:
         made = Support(addresses.__getitem__, keep=SHARED, door=door)
     except RuntimeError:
         return None
-    function.open(made.door)
+    Walked.open(made.door)
     return made

@@ -45,6 +45,7 @@ from .feeds import Fed, convert, flat, listed, names_of
 from .graph import Element, Graph
 from .lowering import lowered
 from .report import StepReport
+from .stepping import Stepping, offer_step
 
 # Steps that a session remembers; who makes new traced values all the time begins anew.
 _MOST_STEPS = 1024
@@ -100,6 +101,12 @@ class Step:
         if raw is NotImplemented:
             raw = self._program.run(self._converted(given))
         return self._nest(raw if type(raw) is tuple else (raw,))
+
+    def offer_to(self, call: Stepping) -> None:
+        """Have native code take the calls of this step, if it can."""
+        if not self._unused:
+            offer_step(call, self._program, self._order or range(len(self._feeds)),
+                       self._structure, self._operations)
 
     def watched(self, arrays: Sequence[Any], watch: Watch) -> Any:
         """The same, within the time that ``watch`` gives."""
@@ -289,21 +296,8 @@ class Session(Stays):
         """
         feeds = listed(feeds)
         step = self._step(fetches, feeds)
-        names = [self._fed(key).name for key in feeds]
-        count = len(names)
-
-        def call(*arrays: Any) -> Any:
-            try:
-                if len(arrays) == count:
-                    return step(*arrays)
-                raise error("W302", f"{count} values are fed ({', '.join(names)}), got "
-                                    f"{len(arrays)}", locs=user_loc())
-            except FailedAssertionError as problem:
-                raise self._failed(problem) from None
-            except BaseException as problem:
-                leave(problem)
-                raise
-
+        call = Stepping(step, self._failed, [self._fed(key).name for key in feeds])
+        step.offer_to(call)
         return call
 
     @boundary

@@ -47,6 +47,7 @@ MATCH = _numbered(
     "dict",       # count: a dict; then key and value of each item, in its order
     "attributes",  # class, count: an object of that class; then name and value of each
     "rival",      # object: what follows, if it is not equal to this
+    "referent",   # reference: the object that it is to
 )
 GUARDS = _numbered(
     "base",       # register, object

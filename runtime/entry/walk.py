@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.plans.walk import HEADER
-from ...ir.record import record
+from ...ir.plans.walk import HEADER, MATCH
+from ...ir.record import record, replace
 from ..state import Cell
 
 
@@ -100,8 +100,21 @@ class Walk:
             head[name] = len(HEADER) + len(words)
             words += part.words
         self._words = array("Q", [head[name] for name in HEADER] + words)
+        self._of = parts, function, keep
         self._held = (keep, names, parts.match.held, parts.guards.held, parts.sources.held,
                       parts.build.held, tuple(parts.cells), tuple(parts.locks))
+
+    def of_method(self, reference: Any) -> Walk:
+        """The walk of the same call with an object before all arguments: that which the reference
+        is to, whose method this is."""
+        parts, function, keep = self._of
+        match = Words()
+        match.op(MATCH, "referent")
+        match.object(reference)
+        match.words += parts.match.words
+        match.held += parts.match.held
+        return Walk(replace(parts, slots=[None, *parts.slots], positional=parts.positional + 1,
+                            match=match, attributes=parts.attributes + 1), function, keep)
 
     @property
     def address(self) -> int:

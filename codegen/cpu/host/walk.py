@@ -126,6 +126,11 @@ def _match(table: ImportTable) -> FunctionText:
     guard(f, f(f"xor i1 {f('call i1 @weft_equal(ptr %value, ptr ' + _word(f, 'ptr') + ')')}, "
                "true"))
     f.ret(f"i1 {f('call i1 @weft_match(ptr %state, ptr %value)')}")
+    f.place("m_referent")
+    referent = table.call(f, "ptr", "PyObject_CallNoArgs", ("ptr", _word(f, "ptr")))
+    guard(f, f(f"icmp ne ptr {referent}, null"))
+    _push(f, "owned", "kept", referent)
+    f.ret(f"i1 {f(f'icmp eq ptr %value, {referent}')}")
     for kind in ("tuple", "list"):
         f.place(f"m_{kind}")
         stem = "Tuple" if kind == "tuple" else "List"

@@ -1,0 +1,214 @@
+"""A call that is known runs no Python function of Weft, whatever its arguments are."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import sys
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import weft
+
+X = np.arange(3.0)
+WEIGHTS = np.full(3, 2.0)
+
+
+class Point(NamedTuple):
+    x: Any
+    y: Any
+
+
+@dataclasses.dataclass
+class Body:
+    place: Any
+    speed: Any
+    kind: str = dataclasses.field(default="ball", metadata={"static": True})
+
+
+class Net:
+    def __init__(self, scale: float) -> None:
+        self.w, self.scale = np.full(3, scale), scale
+
+    @weft.compile
+    def step(self, x: Any, *, k: float = 1.0) -> Any:
+        return x * self.w + self.scale * k
+
+    def later(self, x: Any) -> Any:
+        return x - self.w
+
+
+Net.later = weft.compile(Net.later)  # type: ignore[method-assign]
+
+
+FUNCTION = vars(Net)["step"]
+
+
+class Wide(Net):
+    def step(self, x: Any, *, k: float = 1.0) -> Any:
+        return super().step(x, k=k) * 2
+
+
+def python_functions(call: Callable[[], Any]) -> list[str]:
+    """The Python functions of Weft that a call runs."""
+    names: list[str] = []
+
+    def note(frame: Any, event: str, _: Any) -> None:
+        if event == "call" and frame.f_globals.get("__name__", "").startswith("weft."):
+            names.append(frame.f_code.co_qualname)
+
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return names
+
+
+def check_native(call: Callable[[], Any], wanted: Any = None) -> None:
+    """A call gives what is wanted, and from the third one on no Python runs."""
+    for _ in range(3):
+        got = call()
+    if wanted is not None:
+        for one, other in zip(weft.tree.leaves(got), weft.tree.leaves(wanted), strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert python_functions(call) == []
+
+
+@weft.compile
+def scaled(x: Any, k: float = 2.0, *, b: float = 0.0) -> Any:
+    return x * k + b
+
+
+@weft.compile(static_argnames="mode")
+def chosen(x: Any, mode: str = "sum") -> Any:
+    return x.sum() if mode == "sum" else x.mean()
+
+
+@weft.compile
+def doubled(nest: Any) -> Any:
+    return weft.tree.map(lambda x: x * 2, nest)
+
+
+@weft.compile
+def closed(x: Any) -> Any:
+    return x @ WEIGHTS
+
+
+@weft.compile
+def added(x: Any, g: Any) -> None:
+    x += g
+
+
+def test_ways_to_call() -> None:
+    check_native(lambda: scaled(X), X * 2)
+    check_native(lambda: scaled(X, 3.0), X * 3)
+    check_native(lambda: scaled(x=X, k=3.0), X * 3)
+    check_native(lambda: scaled(X, b=1.0), X * 2 + 1)
+    check_native(lambda: scaled(2.0, b=1.0), 5.0)
+    check_native(lambda: chosen(X), 3.0)
+    check_native(lambda: chosen(X, mode="mean"), 1.0)
+    check_native(lambda: closed(X), 6.0)
+
+
+def test_nests() -> None:
+    many = {f"w{at}": np.full(2, float(at)) for at in range(100)}
+    check_native(lambda: doubled(many), {name: x * 2 for name, x in many.items()})
+    check_native(lambda: doubled((X, [X, {"a": 1.0}], None)), (X * 2, [X * 2, {"a": 2.0}], None))
+    body = Body(X, X)
+    check_native(lambda: doubled(body), Body(X * 2, X * 2))
+    check_native(lambda: doubled(Point(X, 1.0)), Point(X * 2, 2.0))
+
+
+def test_variables() -> None:
+    total, rate = weft.Variable(np.zeros(3)), weft.Variable(np.float64(0.5))
+
+    @weft.compile
+    def step(x: Any) -> Any:
+        total.assign(total + x * rate)
+        return total * 1
+
+    check_native(lambda: step(X))
+    np.testing.assert_array_equal(total.value, X * 0.5 * 4)
+
+
+def test_arguments_that_are_written() -> None:
+    x = np.zeros(3)
+    check_native(lambda: added(x, X))
+    np.testing.assert_array_equal(x, X * 4)
+
+
+def test_methods() -> None:
+    nets = [Net(2.0), Net(3.0)]
+    for net in nets:
+        check_native(lambda net=net: net.step(X), X * net.w + net.scale)
+        check_native(lambda net=net: net.step(X, k=2.0), X * net.w + net.scale * 2)
+        check_native(lambda net=net: net.later(X), X - net.w)
+    for net in nets:  # each has a program of its own
+        check_native(lambda net=net: net.step(X), X * net.w + net.scale)
+        check_native(lambda net=net: FUNCTION(net, X), X * net.w + net.scale)
+        np.testing.assert_array_equal(Net.step(net, X), X * net.w + net.scale)
+    np.testing.assert_array_equal(Wide(4.0).step(X), (X * 4 + 4) * 2)
+
+
+def test_methods_follow_their_objects() -> None:
+    net = Net(2.0)
+    check_native(lambda: net.step(X), X * 2 + 2)
+    net.w = np.full(3, 5.0)
+    check_native(lambda: net.step(X), X * 5 + 2)
+    net.w[:] = 7.0
+    check_native(lambda: net.step(X), X * 7 + 2)
+    net.step = lambda x: x + 100  # type: ignore[method-assign]
+    np.testing.assert_array_equal(net.step(X), X + 100)
+
+
+def test_an_object_that_is_gone_leaves_no_program() -> None:
+    net = Net(2.0)
+    for _ in range(3):
+        np.testing.assert_array_equal(net.step(X), X * 2 + 2)
+    known = weakref.ref(net)
+    before = len(Net.step.offered)  # type: ignore[attr-defined]
+    del net
+    gc.collect()
+    assert known() is None and len(Net.step.offered) < before  # type: ignore[attr-defined]
+    for at in range(40):  # at the same address, perhaps
+        other = Net(float(at))
+        np.testing.assert_array_equal(other.step(X), X * at + at)
+
+
+def test_more_objects_than_native_code_tries() -> None:
+    nets = [Net(float(at)) for at in range(20)]
+    for _ in range(3):
+        for net in nets:
+            np.testing.assert_array_equal(net.step(X), X * net.w + net.scale)
+
+
+def test_methods_in_what_is_traced() -> None:
+    net = Net(2.0)
+    outer = weft.compile(lambda x: net.step(x) + net.step(x, k=0.0))
+    check_native(lambda: outer(X), X * 4 + 2)
+    gradient = weft.grad(lambda x: net.step(x).sum())
+    np.testing.assert_array_equal(gradient(X), net.w)
+
+
+def test_steps_of_sessions() -> None:
+    graph = weft.Graph()
+    with graph.as_default():
+        x = weft.placeholder("f64", (3,), name="x")
+        total = weft.Variable(np.zeros(3), name="total")
+        update = total.assign(total + x)
+        y = x * 2 + 1
+    session = weft.Session(graph)
+    step = session.make_callable([y, update], [x])
+    check_native(lambda: step(X))
+    np.testing.assert_array_equal(step(X)[0], X * 2 + 1)
+    np.testing.assert_array_equal(session.run(total), X * 5)
+    with pytest.raises(weft.Error, match="W302"):
+        step(X, X)
+    with pytest.raises(weft.Error, match="W303"):
+        step(np.ones(4))
+    np.testing.assert_array_equal(step([1, 2, 3])[0], [3.0, 5.0, 7.0])
