@@ -87,8 +87,13 @@ class Reader:
                        if (name, each) not in done]:
             done.update(todo)
             for name, each in todo:
-                self._put(name, each)
-                self.add(vars(self._modules[name])[each])
+                value = vars(self._modules[name])[each]
+                if not _of_package(name):
+                    self._put(name, each)
+                    self.add(value)
+                elif type(value) is FunctionType and not _is_library(value):
+                    self._put(name, each)  # somebody has put it there
+                    self.add(value)
         return self._made.hexdigest()
 
     def place(self, value: Any) -> int | None:
@@ -243,6 +248,7 @@ class Reader:
             if any(map(is_impure, name.split("."))):
                 raise NoKeyError
             self._put(_version_of(name))
+            self._modules[name] = module
         elif name.partition(".")[0] in _PYTHONS:
             raise NoKeyError
         else:
