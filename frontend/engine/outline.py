@@ -10,10 +10,13 @@ from ...runtime.entry.walk import Walk
 from ...runtime.program import Program, Source
 from ...runtime.tree import TreeDef
 from ..face.signature import Signature
+from ..face.tree import Static
 from ..ready.walks import Outline, walk_of
 from ..tracing.arrays.variable import Variable
 from ..tracing.guards.guard import Guard
 from ..tracing.trace import Traced
+
+_BUILT = frozenset({None, type(None), tuple, list, dict, Static})
 
 
 def outline_of(traced: Traced, program: Any, variables: Mapping[int, Variable]) -> Outline | None:
@@ -43,11 +46,24 @@ def outline_of_program(
     return Outline(
         in_tree=in_tree, variables=variables, out_tree=out_tree, out_kinds=tuple(out_kinds),
         guards=tuple(guards), sources=own, written=tuple(program.written),
-        inout=tuple([(leaf, own.index(leaf), returned - len(inout) + place)
-                     for place, leaf in enumerate(inout)]),
+        inout=tuple([_inout(program, leaf, own.index(leaf), returned - len(inout) + place,
+                            _runs_no_code(out_tree)) for place, leaf in enumerate(inout)]),
         bytes=tuple([slot.type.dtype.itemsize if item.kind == "array" else 0
                      for slot, item in zip(program.params, program.inputs, strict=True)]),
         results=returned, single=program.single)
+
+
+def _inout(
+    program: Program, leaf: int, param: int, result: int, last: bool
+) -> tuple[int, int, int, bool]:
+    """How an argument is written; ``last``: nothing can fail any more when the program is done."""
+    hands_on = program.plan.hands_on
+    return leaf, param, result, last and bool(hands_on) and param in hands_on[result]
+
+
+def _runs_no_code(out_tree: TreeDef) -> bool:
+    """Whether results are put together without any code of the user's, as in ``__init__``."""
+    return out_tree.kind in _BUILT and all(map(_runs_no_code, out_tree.children))
 
 
 def walker_of(

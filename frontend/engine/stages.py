@@ -24,11 +24,15 @@ from .pipeline import Stages
 
 @record(frozen=True)
 class MemoryAnalysis:
-    """Bytes that a call needs: ``peak_bytes`` is exactly the arena that holds temporaries."""
+    """Bytes that a call needs: ``peak_bytes`` is exactly the arena that holds temporaries.
+
+    Of ``result_bytes``, which have the new elements of arguments that are written, ``alias_bytes``
+    are the memory of these arguments themselves, where they are dense: nothing is allocated."""
 
     peak_bytes: Dim
     argument_bytes: Dim
     result_bytes: Dim
+    alias_bytes: Dim = 0
 
 
 @record(frozen=True, eq=False)
@@ -150,7 +154,20 @@ class Compiled(Stays):
         results: Dim = 0
         for slot in stages.results:
             results = results + slot.type.nbytes
-        return MemoryAnalysis(stages.arena, arguments, results)
+        return MemoryAnalysis(stages.arena, arguments, results, self._alias_bytes())
+
+    def _alias_bytes(self) -> Dim:
+        traced, stages = self.lowered.traced, self.lowered.stages
+        if not isinstance(stages, Stages):
+            return 0
+        plan, found = stages.plan, list[Dim]()
+        first = sum(not slot.var for slot in plan.results) - len(traced.written)
+        for place, at in enumerate(traced.written):
+            param = traced.leaves[at].param
+            assert param is not None
+            if plan.hands_on and traced.graph.params.index(param) in plan.hands_on[first + place]:
+                found.append(param.type.nbytes)
+        return sum(found, start=0)
 
     def report(self) -> dict[str, float]:
         """Milliseconds that each stage of the compilation took."""

@@ -301,6 +301,8 @@ class Plan:
     ``requires`` holds before the first step: with it, no size of the plan is negative. The last
     ``scratch`` bytes of the arena are what the calling thread brings to the tasks of kernels.
     ``times`` names the parameter that takes the times of rows, if there is one (``plans.times``).
+    ``hands_on``: for each result, the parameters (by number) whose memory a caller who needs them
+    no more may give it.
     """
 
     name: str
@@ -313,6 +315,7 @@ class Plan:
     requires: tuple[Require, ...] = ()
     scratch: int = 0
     times: str = ""
+    hands_on: tuple[tuple[int, ...], ...] = field(default=(), compare=False, repr=False)
 
     @property
     def scratch_at(self) -> Dim:

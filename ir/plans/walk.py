@@ -29,8 +29,13 @@ HEADER = ("slots", "positional", "leaves", "owned", "registers", "params", "resu
 """Of a walk: counts, then the address of the program's function, then where in the words its parts
 are. Guards, locks and arguments that are written to (``inout``) begin with how many there are; of
 ``owned`` and ``registers``, the number is how many there may be. After ``inout`` come, for each of
-these, its leaf, its parameter and which result it gets; then for each parameter the bytes of an
-element, 0 of what is no array."""
+these, its leaf, its parameter, which result it gets, and 1 if the program may write that into its
+memory at once; then for each parameter the bytes of an element, 0 of what is no array."""
+INOUT = 4
+"""Words of each argument that is written to."""
+HANDED = 1
+"""In the place of keywords: behind the arguments of the program are, for each of its results, the
+array that it is to be, or null."""
 
 
 def _numbered(*names: str) -> Mapping[str, int]:

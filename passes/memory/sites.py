@@ -155,7 +155,7 @@ class Sharing:
                 base = bases[value]
                 old = [base] if base.name not in call.args else []
             else:
-                old = [lives.of(graph, name) for name in _overwritten(call, value.name, rules)]
+                old = [lives.of(graph, name) for name in overwritten(call, value.name, rules)]
             found = next((other for other in old if other not in taken and other not in elsewhere
                           and self._may_take(call, value, other, carries)), None)
             if found is not None:
@@ -299,8 +299,11 @@ class Sharing:
             self._join(home, results[at])
 
 
-def _overwritten(call: KernelCall, value: str, rules: Mapping[str, frozenset[str]]) -> list[str]:
+def overwritten(
+    call: KernelCall, value: str, rules: Mapping[str, frozenset[str]] | None = None
+) -> list[str]:
     """The values that a call may overwrite with ``value``, in the order of its parameters."""
+    rules = overwritable(call.kernel) if rules is None else rules
     pairs = list(zip(call.kernel.params, call.args, strict=True))
     outputs = [param.name for param, arg in pairs if arg == value]
     allowed = rules.get(outputs[0], frozenset()) if len(outputs) == 1 else frozenset()

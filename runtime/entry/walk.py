@@ -65,7 +65,8 @@ class Parts:
     cells: Sequence[Cell]
     locks: Sequence[Cell]
     build: Words
-    inout: Sequence[tuple[int, int, int]]  # a leaf, its parameter, the result that it gets
+    # A leaf, its parameter, the result that it gets, and whether that may be written there at once.
+    inout: Sequence[tuple[int, int, int, bool]]
     bytes: Sequence[int]  # of an element of each parameter, 0 of what is no array
 
 

@@ -12,6 +12,9 @@ from types import MappingProxyType
 
 from ..text import FunctionText
 
+DENSE = 0x1 | 0x100  # NumPy's array flags: in C order, aligned
+WRITEABLE = 0x400
+
 FORMAT = 7  # of header and rows; a program and a support of different formats never meet
 HEADER = ("inputs", "results", "scalars", "symbols", "dims", "flags", "arena", "program",
           "arena_of", "sizes_of")  # of a program's constants, eight bytes each
@@ -80,6 +83,11 @@ def row_word(f: FunctionText, row: str, field: str) -> str:
 
 def next_row(f: FunctionText, row: str, rank: str) -> str:
     return element(f, "i64", row, f(f"add i64 {rank}, {len(ROW)}"))
+
+
+def type_of(f: FunctionText, value: str) -> str:
+    """The class of an object."""
+    return python_field(f, "ptr", value, "object.type")
 
 
 def python_field(f: FunctionText, type_: str, pointer: str, name: str) -> str:

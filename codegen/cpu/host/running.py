@@ -12,7 +12,8 @@ from .pool import ImportTable
 
 def emit_run(table: ImportTable) -> FunctionText:
     """Call the program with its arena; the status is -1, and an error set, without memory."""
-    f = host_function("i32", "weft_run", "ptr constants", "ptr pointers", "ptr dims", "ptr table")
+    f = host_function("i32", "weft_run", "ptr constants", "ptr pointers", "ptr dims", "ptr given",
+                      "ptr table")
     static = header_word(f, "arena")
     f.branch(f(f"icmp slt i64 {static}, 0"), "ask", "known")
     f.place("ask")
@@ -51,7 +52,9 @@ def _call_program(f: FunctionText, table: ImportTable, arena: str) -> str:
     program, before = header_word(f, "program", "ptr"), f.block
     control = f.alloca("i64", SIZE // 8, 8)
     steps = f(f"load ptr, ptr {slot_of(f, 'host')}")
-    for name, value in (("hook", "@weft_look"), ("host", "@weft_host"), ("steps", steps)):
+    # Nobody ends a run that writes to what its caller has: it would be half done.
+    hook = f(f"select i1 {f('icmp eq ptr %given, null')}, ptr @weft_look, ptr null")
+    for name, value in (("hook", hook), ("host", "@weft_host"), ("steps", steps)):
         f.do(f"store ptr {value}, ptr {field(f, name, control)}, align 8")
     release = has_flag(f, RELEASE_GIL)
     f.branch(release, "unlock", "run")

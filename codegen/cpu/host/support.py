@@ -21,8 +21,10 @@ from __future__ import annotations
 from ....ir.plans.control import ABORTED
 from ....ir.plans.entry import MAX_RANK
 from ....ir.plans.plan import MISFIT, NO_MEMORY
+from ....ir.plans.walk import HANDED
 from ..text import COLD, FunctionText
 from .layout import (
+    DENSE,
     FORMAT,
     HEADER,
     KINDS,
@@ -45,8 +47,6 @@ from .pool import POOLED_BYTES, Emitted, ImportTable, emit_blocks, emit_pool
 from .running import emit_host, emit_look, emit_run
 from .walk import emit_door, emit_python, emit_told, emit_walk
 
-_DENSE = 0x1 | 0x100  # NumPy's array flags: in C order, aligned
-
 
 def emit_support() -> Emitted:
     """The module that serves a process: ``@weft_entry``, ``@weft_refuse``, ``@weft_release`` and
@@ -62,7 +62,7 @@ def emit_support() -> Emitted:
         _refuse(table),
         _arguments(table),
         _copies(table),
-        _results(),
+        _results(table),
         _new_array(table),
         emit_run(table),
         emit_look(table),
@@ -89,7 +89,9 @@ def _entry(table: ImportTable) -> FunctionText:
                       "ptr table", linkage="")
     inputs, count = header_word(f, "inputs"), header_word(f, "results")
     guard(f, f(f"icmp eq i64 %nargs, {inputs}"))
-    guard(f, f("icmp eq ptr %kwnames, null"))
+    handed = f(f"icmp eq ptr %kwnames, inttoptr (i64 {HANDED} to ptr)")
+    guard(f, f(f"or i1 {handed}, {f('icmp eq ptr %kwnames, null')}"))
+    given = f(f"select i1 {handed}, ptr {element(f, 'ptr', '%args', inputs)}, ptr null")
     # Slots for numbers, copies of arrays, pointers to data, results, dims.
     words = f(f"add i64 {f(f'mul i64 {inputs}, 3')}, {f(f'shl i64 {count}, 1')}")
     size = f(f"shl i64 {f(f'add i64 {words}, ' + header_word(f, 'dims'))}, 3")
@@ -104,7 +106,7 @@ def _entry(table: ImportTable) -> FunctionText:
              f"ptr {dims}, ptr {slots}, ptr {strided}, ptr %table)")
     guard(f, f(f"icmp ne ptr {rows}, null"), "unfit")
     serve = (f"call ptr @weft_serve(ptr %constants, ptr {rows}, ptr {pointers}, ptr {dims}, "
-             f"ptr {results}, ptr %table)")
+             f"ptr {results}, ptr {given}, ptr %table)")
     wanted = f(f"load i64, ptr {strided}")
     f.branch(f(f"icmp eq i64 {wanted}, 0"), "dense", "loose")
     f.place("dense")
@@ -132,15 +134,16 @@ def _entry(table: ImportTable) -> FunctionText:
 def _serve(table: ImportTable) -> FunctionText:
     """The rest of a call whose arguments fit: allocate, run, return."""
     f = host_function("ptr", "weft_serve", "ptr constants", "ptr rows", "ptr pointers", "ptr dims",
-                      "ptr results", "ptr table")
+                      "ptr results", "ptr given", "ptr table")
     inputs, count = header_word(f, "inputs"), header_word(f, "results")
     _evaluate_sizes(f, "%dims")
     _tell_unheard(f, table)
     data = element(f, "ptr", "%pointers", inputs)
     made = f(f"call i64 @weft_results(i64 {count}, ptr %rows, ptr {data}, ptr %dims, "
-             "ptr %results, ptr %table)")
+             "ptr %results, ptr %given, ptr %table)")
     guard(f, f(f"icmp eq i64 {made}, {count}"), "undo")
-    status = f("call i32 @weft_run(ptr %constants, ptr %pointers, ptr %dims, ptr %table)")
+    status = f("call i32 @weft_run(ptr %constants, ptr %pointers, ptr %dims, ptr %given, "
+               "ptr %table)")
     guard(f, f(f"icmp eq i32 {status}, 0"), "failed")
     _return_results(f, table, "%results", count)
     f.place("failed")
@@ -250,8 +253,8 @@ def _arguments(table: ImportTable) -> FunctionText:
         f.place("array")
         guard(f, f(f"icmp eq ptr {type_}, {table.load(f, 'ndarray')}"))
         _check_array(f, value, row, rank)
-        masked = f(f"and i32 {python_field(f, 'i32', value, 'array.flags')}, {_DENSE}")
-        f.branch(f(f"icmp eq i32 {masked}, {_DENSE}"), "contiguous", "apart")
+        masked = f(f"and i32 {python_field(f, 'i32', value, 'array.flags')}, {DENSE}")
+        f.branch(f(f"icmp eq i32 {masked}, {DENSE}"), "contiguous", "apart")
         f.place("contiguous")
         f.do(f"store ptr {python_field(f, 'ptr', value, 'array.data')}, ptr {place}")
         f.jump("next")
@@ -373,14 +376,27 @@ def _read_scalar(
     f.do(f"store i64 {number}, ptr {slot}")
 
 
-def _results() -> FunctionText:
-    """Allocate ``count`` results by their rows; return how many there was memory for."""
+def _results(table: ImportTable) -> FunctionText:
+    """Allocate ``count`` results by their rows, but for those that are ``given``; return how many
+    there was memory for."""
     f = host_function("i64", "weft_results", "i64 count", "ptr row", "ptr pointers", "ptr dims",
-                      "ptr results", "ptr table")
+                      "ptr results", "ptr given", "ptr table")
     shape = f.alloca("i64", MAX_RANK, 8)
     with f.carried_loop("0", "%count", 1, [("ptr", "%row")]) as loop:
         (row,), i = loop.values, loop.index
         rank, words = row_word(f, row, "rank"), element(f, "i64", row, len(ROW))
+        place = element(f, "ptr", "%pointers", i)
+        ask, own, new, next_ = (f.fresh(label) for label in ("ask", "own", "new", "next"))
+        f.branch(f("icmp eq ptr %given, null"), new, ask)
+        f.place(ask)
+        array = load_at(f, "ptr", "%given", i)
+        f.branch(f(f"icmp eq ptr {array}, null"), new, own)
+        f.place(own)
+        table.call(f, "void", "Py_IncRef", ("ptr", array))
+        f.do(f"store ptr {array}, ptr {element(f, 'ptr', '%results', i)}")
+        f.do(f"store ptr {python_field(f, 'ptr', array, 'array.data')}, ptr {place}")
+        f.jump(next_)
+        f.place(new)
         with f.carried_loop("0", rank, 1, [("i64", row_word(f, row, "item"))]) as axes:
             word, axis = load_at(f, "i64", words, axes.index), axes.index
             static, before = f.fresh("static"), f.block
@@ -403,8 +419,9 @@ def _results() -> FunctionText:
         f.ret(f"i64 {i}")
         f.place(there)
         f.do(f"store ptr {made}, ptr {element(f, 'ptr', '%results', i)}")
-        place = element(f, "ptr", "%pointers", i)
         f.do(f"store ptr {python_field(f, 'ptr', made, 'array.data')}, ptr {place}")
+        f.jump(next_)
+        f.place(next_)
         loop.next = [next_row(f, row, rank)]
     f.ret("i64 %count")
     return f

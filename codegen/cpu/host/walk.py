@@ -16,20 +16,27 @@ from collections.abc import Sequence
 
 from ....ir.plans.walk import BUILD, GUARDS, HEADER, MATCH, SOURCES
 from ..text import COLD, FunctionText
-from .layout import LAYOUT, element, guard, host_function, load_at, python_field
+from .inout import emit_inout
+from .layout import (
+    LAYOUT,
+    WRITEABLE,
+    element,
+    guard,
+    host_function,
+    load_at,
+    type_of,
+)
 from .memory import leave, memory
 from .pool import ImportTable
 
 # What a walk knows while it runs, eight bytes each: the next word, what it has found so far.
 _STATE = ("code", "leaves", "count", "owned", "kept", "results", "given")
-_WRITEABLE = 0x400  # NumPy's array flag
 
 
 def emit_walk(table: ImportTable) -> tuple[FunctionText, ...]:
     """``@weft_walk`` and its parts."""
     return (_walk(table), _bind(), _match(table), _equal(table), _guards(table), _flat(table),
-            _lock(table), _unlock(table), _commit(table), _build(table), _extent(), _apart(table),
-            _update(table))
+            _lock(table), _unlock(table), _commit(table), _build(table), *emit_inout(table))
 
 
 def _place(f: FunctionText, name: str) -> str:
@@ -58,10 +65,6 @@ def _push(f: FunctionText, array: str, count: str, value: str) -> None:
 def _switch(f: FunctionText, word: str, cases: Sequence[str], prefix: str) -> None:
     listed = " ".join(f"i64 {at}, label %{prefix}_{name}" for at, name in enumerate(cases))
     f.do(f"switch i64 {word}, label %miss [ {listed} ]")
-
-
-def _type_of(f: FunctionText, value: str) -> str:
-    return python_field(f, "ptr", value, "object.type")
 
 
 def _function(result: str, name: str, *params: str) -> FunctionText:
@@ -134,7 +137,7 @@ def _match(table: ImportTable) -> FunctionText:
     for kind in ("tuple", "list"):
         f.place(f"m_{kind}")
         stem = "Tuple" if kind == "tuple" else "List"
-        guard(f, f(f"icmp eq ptr {_type_of(f, '%value')}, {_word(f, 'ptr')}"))
+        guard(f, f(f"icmp eq ptr {type_of(f, '%value')}, {_word(f, 'ptr')}"))
         count = _word(f)
         size = table.call(f, "i64", f"Py{stem}_Size", ("ptr", "%value"))
         guard(f, f(f"icmp eq i64 {size}, {count}"))
@@ -145,7 +148,7 @@ def _match(table: ImportTable) -> FunctionText:
     f.place("m_dict")
     _match_dict(f, table)
     f.place("m_attributes")
-    guard(f, f(f"icmp eq ptr {_type_of(f, '%value')}, {_word(f, 'ptr')}"))
+    guard(f, f(f"icmp eq ptr {type_of(f, '%value')}, {_word(f, 'ptr')}"))
     with f.loop("0", _word(f)):
         item = table.call(f, "ptr", "PyObject_GetAttr", ("ptr", "%value"),
                           ("ptr", _word(f, "ptr")))
@@ -160,7 +163,7 @@ def _match(table: ImportTable) -> FunctionText:
 
 def _match_dict(f: FunctionText, table: ImportTable) -> None:
     count = _word(f)
-    guard(f, f(f"icmp eq ptr {_type_of(f, '%value')}, {table.load(f, 'dict')}"))
+    guard(f, f(f"icmp eq ptr {type_of(f, '%value')}, {table.load(f, 'dict')}"))
     size = table.call(f, "i64", "PyDict_Size", ("ptr", "%value"))
     guard(f, f(f"icmp eq i64 {size}, {count}"))
     place, key, item = (f.alloca(type_, 1, 8) for type_ in ("i64", "ptr", "ptr"))
@@ -192,8 +195,8 @@ def _equal(table: ImportTable) -> FunctionText:
     f.place("yes")
     f.ret("i1 true")
     f.place("apart")
-    type_ = _type_of(f, "%a")
-    guard(f, f(f"icmp eq ptr {type_}, {_type_of(f, '%b')}"))
+    type_ = type_of(f, "%a")
+    guard(f, f(f"icmp eq ptr {type_}, {type_of(f, '%b')}"))
     f.branch(f(f"icmp eq ptr {type_}, {table.load(f, 'float')}"), "floats", "others")
     f.place("floats")
     bits = [f(f"bitcast double {table.call(f, 'double', 'PyFloat_AsDouble', ('ptr', each))} to i64")
@@ -253,7 +256,7 @@ def _guards(table: ImportTable) -> FunctionText:
         f.jump("next")
         f.place("g_class")
         found = register()
-        guard(f, f(f"icmp eq ptr {_type_of(f, found)}, {_word(f, 'ptr')}"))
+        guard(f, f(f"icmp eq ptr {type_of(f, found)}, {_word(f, 'ptr')}"))
         f.jump("next")
         f.place("g_length")
         size = table.call(f, "i64", "PyObject_Size", ("ptr", register()))
@@ -281,7 +284,7 @@ def _guards(table: ImportTable) -> FunctionText:
 
 def _guard_keys(f: FunctionText, table: ImportTable, found: str) -> None:
     wanted = _word(f, "ptr")
-    guard(f, f(f"icmp eq ptr {_type_of(f, found)}, {table.load(f, 'dict')}"))
+    guard(f, f(f"icmp eq ptr {type_of(f, found)}, {table.load(f, 'dict')}"))
     count = table.call(f, "i64", "PyTuple_Size", ("ptr", wanted))
     size = table.call(f, "i64", "PyDict_Size", ("ptr", found))
     guard(f, f(f"icmp eq i64 {size}, {count}"))
@@ -384,7 +387,7 @@ def _commit(table: ImportTable) -> FunctionText:
     with f.loop("0", "%count") as at:
         value = load_at(f, "ptr", "%values", at)
         flags = element(f, "i8", value, LAYOUT["array.flags"])
-        frozen = f(f"and i32 {f(f'load i32, ptr {flags}')}, {~_WRITEABLE}")
+        frozen = f(f"and i32 {f(f'load i32, ptr {flags}')}, {~WRITEABLE}")
         f.do(f"store i32 {frozen}, ptr {flags}")
         table.call(f, "void", "Py_IncRef", ("ptr", value))
         place = _slot(f, table, load_at(f, "ptr", "%cells", at), "cell.value")
@@ -483,13 +486,17 @@ def _walk(table: ImportTable) -> FunctionText:
     number = {name: load_at(f, "i64", "%words", at) for at, name in enumerate(HEADER)
               if name != "function"}
     function = load_at(f, "ptr", "%words", HEADER.index("function"))
-    parts = ("slots", "leaves", "params", "owned", "registers", "results", "written")
+    every = f(f"add i64 {number['results']}, {number['written']}")
+    parts = {name: number[name] for name in (
+        "slots", "leaves", "params", "owned", "registers", "results", "written")}
+    parts = {**parts, "results": every, "handed": every}
     starts, total = {}, "0"
-    for name in parts:
+    joined = ("params", "handed")  # in this order: the program gets both
+    for name in (*joined, *[name for name in parts if name not in joined]):
         starts[name] = total
-        total = f(f"add i64 {total}, {number[name]}")
+        total = f(f"add i64 {total}, {parts[name]}")
     block, heap = memory(f, table, f(f"shl i64 {total}, 3"))
-    given, leaves, flat, owned, registers, results, old = (
+    given, leaves, flat, owned, registers, results, old, handed = (
         element(f, "ptr", block, starts[name]) for name in parts)
 
     def section(name: str, skip: int = 0) -> str:
@@ -528,7 +535,9 @@ def _walk(table: ImportTable) -> FunctionText:
     f.do(f"call void @weft_flat(ptr {state}, ptr {flat}, i64 {number['params']})")
     guard(f, f(f"call i1 @weft_apart(ptr {section('inout')}, ptr {flat}, i64 {number['params']})"),
           "busy")
-    made = f(f"call ptr {function}(ptr null, ptr {flat}, i64 {number['params']}, ptr null)")
+    keywords = f(f"call ptr @weft_hand(ptr {section('inout')}, ptr {flat}, ptr {handed}, "
+                 f"i64 {every})")
+    made = f(f"call ptr {function}(ptr null, ptr {flat}, i64 {number['params']}, ptr {keywords})")
     guard(f, f(f"icmp ne ptr {made}, null"), "raised")
     guard(f, f(f"icmp ne ptr {made}, {table.load(f, 'NotImplemented')}"), "unfit")
     f.branch(f(f"icmp ne i64 {number['single']}, 0"), "single", "several")
@@ -536,7 +545,6 @@ def _walk(table: ImportTable) -> FunctionText:
     f.do(f"store ptr {made}, ptr {results}")
     f.jump("there")
     f.place("several")
-    every = f(f"add i64 {number['results']}, {number['written']}")
     with f.loop("0", every) as at:
         item = table.call(f, "ptr", "PyTuple_GetItem", ("ptr", made), ("i64", at))
         f.do(f"store ptr {item}, ptr {element(f, 'ptr', results, at)}")
@@ -582,85 +590,6 @@ def _walk(table: ImportTable) -> FunctionText:
     f.place("full")
     table.call(f, "ptr", "PyErr_NoMemory")
     f.ret("ptr null")
-    return f
-
-
-def _extent() -> FunctionText:
-    """The first byte of an array, and the one behind its last, put into ``ends``."""
-    f = _function("void", "weft_extent", "ptr array", "i64 bytes", "ptr ends")
-    data = f(f"ptrtoint ptr {python_field(f, 'ptr', '%array', 'array.data')} to i64")
-    rank = f(f"sext i32 {python_field(f, 'i32', '%array', 'array.nd')} to i64")
-    sizes = python_field(f, "ptr", "%array", "array.dims")
-    strides = python_field(f, "ptr", "%array", "array.strides")
-    with f.carried_loop("0", rank, 1, [("i64", data), ("i64", data), ("i64", "%bytes")]) as loop:
-        low, high, last = loop.values
-        size, stride = (load_at(f, "i64", each, loop.index) for each in (sizes, strides))
-        far = f(f"mul i64 {f(f'sub i64 {size}, 1')}, {stride}")
-        back = f(f"icmp slt i64 {far}, 0")
-        empty = f(f"icmp eq i64 {size}, 0")
-        loop.next = [
-            f(f"add i64 {low}, {f(f'select i1 {back}, i64 {far}, i64 0')}"),
-            f(f"add i64 {high}, {f(f'select i1 {back}, i64 0, i64 {far}')}"),
-            f(f"select i1 {empty}, i64 0, i64 {last}")]
-    low, high, last = loop.results
-    none = f(f"icmp eq i64 {last}, 0")  # of no elements: no byte is its own
-    f.do(f"store i64 {low}, ptr %ends")
-    end = f(f"select i1 {none}, i64 {low}, i64 {f(f'add i64 {high}, {last}')}")
-    f.do(f"store i64 {end}, ptr {element(f, 'i64', '%ends', 1)}")
-    f.ret()
-    return f
-
-
-def _apart(table: ImportTable) -> FunctionText:
-    """Whether all arrays that are written to can be, and surely share memory with no other."""
-    f = _function("i1", "weft_apart", "ptr inout", "ptr flat", "i64 params")
-    count = f("load i64, ptr %inout")
-    first = f(f"add i64 {f(f'mul i64 {count}, 3')}, 1")
-    own, ends = f.alloca("i64", 2, 8), f.alloca("i64", 2, 8)
-
-    def bytes_of(param: str) -> str:
-        return load_at(f, "i64", "%inout", f(f"add i64 {first}, {param}"))
-
-    with f.loop("0", count) as at:
-        param = load_at(f, "i64", "%inout", f(f"add i64 {f(f'mul i64 {at}, 3')}, 2"))
-        array = load_at(f, "ptr", "%flat", param)
-        guard(f, f(f"icmp eq ptr {_type_of(f, array)}, {table.load(f, 'ndarray')}"))
-        flags = python_field(f, "i32", array, "array.flags")
-        guard(f, f(f"icmp ne i32 {f(f'and i32 {flags}, {_WRITEABLE}')}, 0"))
-        f.do(f"call void @weft_extent(ptr {array}, i64 {bytes_of(param)}, ptr {own})")
-        with f.loop("0", "%params") as other:
-            size = bytes_of(other)
-            alone = f(f"or i1 {f(f'icmp eq i64 {size}, 0')}, {f(f'icmp eq i64 {other}, {param}')}")
-            look, on = f.fresh("look"), f.fresh("on")
-            f.branch(alone, on, look)
-            f.place(look)
-            rival = load_at(f, "ptr", "%flat", other)
-            guard(f, f(f"icmp eq ptr {_type_of(f, rival)}, {table.load(f, 'ndarray')}"))
-            f.do(f"call void @weft_extent(ptr {rival}, i64 {size}, ptr {ends})")
-            (a, b), (c, d) = ([load_at(f, "i64", each, end) for end in (0, 1)]
-                              for each in (own, ends))
-            guard(f, f(f"or i1 {f(f'icmp sle i64 {b}, {c}')}, {f(f'icmp sle i64 {d}, {a}')}"))
-            f.jump(on)
-            f.place(on)
-    f.ret("i1 true")
-    f.place("miss")
-    f.ret("i1 false")
-    return f
-
-
-def _update(table: ImportTable) -> FunctionText:
-    """Give arguments their new elements; whether that could be done."""
-    f = _function("i1", "weft_update", "ptr inout", "ptr leaves", "ptr results")
-    with f.loop("0", f("load i64, ptr %inout")) as at:
-        here = f(f"add i64 {f(f'mul i64 {at}, 3')}, 1")
-        leaf = load_at(f, "ptr", "%leaves", load_at(f, "i64", "%inout", here))
-        place = load_at(f, "i64", "%inout", f(f"add i64 {here}, 2"))
-        new = load_at(f, "ptr", "%results", place)
-        status = table.call(f, "i32", "PyArray_CopyInto", ("ptr", leaf), ("ptr", new))
-        guard(f, f(f"icmp eq i32 {status}, 0"))
-    f.ret("i1 true")
-    f.place("miss")
-    f.ret("i1 false")
     return f
 
 
@@ -744,7 +673,7 @@ def emit_told(table: ImportTable) -> FunctionText:
         table.call(f, "void", "Py_DecRef", ("ptr", each))
     guard(f, f(f"icmp ne ptr {told}, null"), "raised")
     guard(f, f(f"icmp ne ptr {told}, {table.load(f, 'None')}"), "again")
-    kind = _type_of(f, told)
+    kind = type_of(f, told)
     table.call(f, "void", "Py_IncRef", ("ptr", kind))
     frames = table.call(f, "ptr", "PyException_GetTraceback", ("ptr", told))
     table.call(f, "void", "PyErr_Restore", ("ptr", kind), ("ptr", told), ("ptr", frames))

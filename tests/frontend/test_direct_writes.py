@@ -1,0 +1,148 @@
+"""Where arguments get their new elements: in their own memory, at once, if nothing can fail."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+
+
+def alias_bytes(function: Callable[..., Any], *args: Any) -> Any:
+    """Of a function for such arguments."""
+    return weft.compile(function).lower(*args).compile().memory_analysis().alias_bytes
+
+
+def test_new_elements_are_written_at_once_where_nothing_can_fail() -> None:
+    def step(params: Any, grads: Any, rate: Any) -> Any:
+        for name in params:
+            params[name] -= rate * grads[name]
+
+    nest = {"w": np.ones((3, 4)), "b": np.ones(5)}
+    assert alias_bytes(step, nest, nest, 0.5) == 8 * (12 + 5)
+    assert str(alias_bytes(step, {"w": "f64[n]"}, {"w": "f64[n]"}, 0.5)) == "8*n"
+
+
+def added_to(x: Any, g: Any) -> None:
+    x += g
+
+
+def turned(x: Any, g: Any) -> None:
+    x += x.T
+
+
+def read_again(x: Any, g: Any) -> Any:
+    old = x.copy()
+    x *= 2
+    return old @ g, x
+
+
+def checked(x: Any, g: Any) -> None:
+    x += g[int(g[0, 0])]
+
+
+def told(x: Any, g: Any) -> Any:
+    x += g
+    return Result(x.sum())
+
+
+def in_rounds(x: Any, g: Any) -> None:
+    for at in range(3):
+        x[at] += g[at].sum() + x[at - 1]
+
+
+class Result:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+@pytest.mark.parametrize("function,direct", [
+    (added_to, True), (turned, False), (read_again, False), (checked, False)])
+def test_what_is_read_or_may_fail_later_is_copied_at_the_end(
+    function: Callable[..., Any], direct: bool
+) -> None:
+    x, g = np.arange(9.0).reshape(3, 3), np.ones((3, 3))
+    assert (alias_bytes(function, x, g) != 0) is direct
+    compiled = weft.compile(function, on_recompile="silent")
+    for start in (x, x.T.copy().T, np.repeat(x, 2, 1)[:, ::2]):
+        for _ in range(3):
+            own, other = start.copy(order="K"), start.copy()
+            got, wanted = compiled(own, g), function(other, g)
+            np.testing.assert_array_equal(own, other)
+            for one, two in zip(weft.tree.leaves(got), weft.tree.leaves(wanted), strict=True):
+                np.testing.assert_array_equal(one, two)
+
+
+def test_loops_are_right_wherever_they_write() -> None:
+    compiled = weft.compile(in_rounds)
+    for _ in range(3):
+        own, other, g = np.arange(9.0).reshape(3, 3), np.arange(9.0).reshape(3, 3), np.ones((3, 3))
+        compiled(own, g)
+        in_rounds(other, g)
+        np.testing.assert_array_equal(own, other)
+
+
+def test_a_step_that_is_written_at_once_is_done_or_was_never() -> None:
+    compiled = weft.compile(added_to)
+    x, one = np.zeros(1 << 21), np.ones(1 << 21)
+    compiled(x, one)
+    compiled(x, one)
+
+    def handler(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    old = signal.signal(signal.SIGALRM, handler)
+    ended = 0
+    try:
+        for _ in range(60):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.001)
+                compiled(x, one)
+                time.sleep(0.01)
+            except KeyboardInterrupt:
+                ended += 1
+            assert (x == x[0]).all()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    assert ended
+
+
+BYTES = """
+import resource
+import numpy as np, weft
+
+@weft.compile
+def step(params, grads, rate):
+    for name in params:
+        params[name] -= rate * grads[name]
+
+n = 1 << 21
+params, grads = ({name: np.full(n, 1.0) for name in "abcd"} for _ in range(2))
+small = {name: np.ones(4) for name in "abcd"}
+for _ in range(3):
+    weft.compile(step.py_func)(small, small, 0.5)
+    step({name: x[:8].copy() for name, x in params.items()}, {name: x[:8] for name, x in
+         grads.items()}, 0.5)
+step.lower(params, grads, 0.5).compile()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for _ in range(4):
+    step(params, grads, 0.5)
+grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+assert params["d"][n - 1] == -1.0
+print(grown >> 10)
+"""
+
+
+def test_a_step_over_large_arguments_has_no_second_copy() -> None:
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", BYTES], capture_output=True,
+                          text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 80  # MB, of 128: the first call comes by way of Python
