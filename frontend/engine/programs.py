@@ -293,7 +293,7 @@ class Programs:
         variables = {at: leaf for at, leaf in enumerate(call.leaves) if isinstance(leaf, Variable)}
         # Only Python tells what is shared.
         walker = _no_walk if call.shared else walker_of(
-            traced, program, call.signature, variables)
+            traced, program, call.signature, variables, self._options.donate)
         made = Specialisation(
             traced, stages, program, tuple(call.names), call.types,
             1e3 * (time.perf_counter() - start), walker)

@@ -102,7 +102,7 @@ def with_arrays(function: Any, kept: Specialisation, arrays: Arrays) -> Speciali
     traced = kept.traced.closing_over(
         own, Guards(guards_of(function, Draws(function).functions, own)))
     return replace(kept, program=program, traced=traced, walker=walker_of(
-        traced, program, Signature(function), {}))
+        traced, program, Signature(function), {}, kept.stages.options.donate))
 
 
 def stages_of(

@@ -13,12 +13,14 @@ from ...ir.indices.index import Dim, product
 from ...ir.kernels.kernel import Apply, Contract, Kernel, Reduce, summed_axes
 from ...ir.plans.calls import Call, GroupCall, LoopCall, bodies_of
 from ...ir.plans.plan import KernelCall
+from ...ir.plans.walk import COPIED
 from ...ir.record import record
 from ..face.boundary import boundary
 from ..face.loading import load
 from ..stays import Stays
 from ..tracing.trace import Traced
 from .flow import FlowStages
+from .handing import handed
 from .pipeline import Stages
 
 
@@ -27,7 +29,7 @@ class MemoryAnalysis:
     """Bytes that a call needs: ``peak_bytes`` is exactly the arena that holds temporaries.
 
     Of ``result_bytes``, which have the new elements of arguments that are written, ``alias_bytes``
-    are the memory of these arguments themselves, where they are dense: nothing is allocated."""
+    are the memory of arguments, written or donated, where these are dense: nothing is allocated."""
 
     peak_bytes: Dim
     argument_bytes: Dim
@@ -157,16 +159,13 @@ class Compiled(Stays):
         return MemoryAnalysis(stages.arena, arguments, results, self._alias_bytes())
 
     def _alias_bytes(self) -> Dim:
-        traced, stages = self.lowered.traced, self.lowered.stages
+        stages = self.lowered.stages
         if not isinstance(stages, Stages):
             return 0
         plan, found = stages.plan, list[Dim]()
-        first = sum(not slot.var for slot in plan.results) - len(traced.written)
-        for place, at in enumerate(traced.written):
-            param = traced.leaves[at].param
-            assert param is not None
-            if plan.hands_on and traced.graph.params.index(param) in plan.hands_on[first + place]:
-                found.append(param.type.nbytes)
+        for _, param, _, how in handed(self.lowered.traced, plan, stages.options.donate):
+            if how != COPIED:
+                found.append(plan.params[param].type.nbytes)
         return sum(found, start=0)
 
     def report(self) -> dict[str, float]:

@@ -76,7 +76,8 @@ class Keeper:
             store.put(first.key, packed("fixed", known))
 
     def _packed(self, question: Question, made: Specialisation) -> bytes:
-        outline = outline_of(made.traced, made.program, question.variables)
+        outline = outline_of(made.traced, made.program, question.variables,
+                             self.options.donate)
         if outline is None or made.walk is None or not isinstance(made.stages, Stages):
             raise UnstorableError
         stages = made.stages

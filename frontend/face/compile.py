@@ -23,10 +23,11 @@ def compile(function: Callable[P, R], /) -> Function[P, R]: ...
 def compile(
     *, static_argnames: Sequence[str] | str = (),
     dynamic: Mapping[str, Mapping[int, Any]] | None = None,
-    donate_argnames: Sequence[str] = (), device: str | None = None, threads: int | None = None,
-    target: str | None = None, opt: int = 2, check: Sequence[str] = (), verify: bool = False,
-    on_recompile: OnRecompile = "warn", on_unsupported: Literal["error", "host"] = "error",
-    inout: Literal["allow", "error"] = "allow", disable: bool = False, progress: Hook | None = None,
+    donate_argnames: Sequence[str] | str = (), device: str | None = None,
+    threads: int | None = None, target: str | None = None, opt: int = 2, check: Sequence[str] = (),
+    verify: bool = False, on_recompile: OnRecompile = "warn",
+    on_unsupported: Literal["error", "host"] = "error", inout: Literal["allow", "error"] = "allow",
+    disable: bool = False, progress: Hook | None = None,
 ) -> Callable[[Callable[P, R]], Function[P, R]]: ...
 
 
@@ -55,7 +56,11 @@ def compile(
             and value: 1, 1.0 and True are three. They must be hashable. A text is static by
             itself, and so is a bool that an ``if`` asks for; ``explain()`` lists them.
         dynamic: dims that may have any size, ``{"x": {0: "b"}}``.
-        donate_argnames: arguments whose memory results may use; a permission, not yet used.
+        donate_argnames: arguments that are needed no more after a call. A result of the same type
+            may then be such an array itself, with new elements, so that nothing is allocated:
+            ``x = step(x)``. It is one where nothing can fail once it has begun
+            (``memory_analysis().alias_bytes``), and the array is dense and shares its memory with
+            no other argument; else it is a new array, and the argument stays as it is.
         device: "cpu:0" (the default), or a GPU, "gpu:0": Triton's interpreter, a process of its
             own that computes what a GPU does, slowly. Functions of the host do not run there.
         threads: how many threads calls may use; None follows ``set_num_threads``.
@@ -117,8 +122,11 @@ def compile_with(
     if device is not None and not (isinstance(device, str) and device == "cpu:0"):
         options = replace(options, devices=load("frontend.engine.devices").devices_of(device))
     signature = Signature(function, static_argnames, dynamic)
-    unknown = set(names_in(donate_argnames, "donate_argnames")) - set(signature.positional)
+    donated = names_in(donate_argnames, "donate_argnames")
+    unknown = {*donated} - {*signature.positional, *signature.keyword_only}
     if unknown:
         raise error("W112", f"donate_argnames: no argument '{min(unknown)}'", locs=user_loc(),
                     hint=f"the arguments are {', '.join(signature.positional)}")
+    if donated:
+        options = replace(options, donate=donated)
     return Function(function, options, signature, on_recompile, disable, binds, progress)

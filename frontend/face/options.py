@@ -36,6 +36,7 @@ class Options:
     soft_placement: bool = False
     costs: Costs | None = None
     transfer: str = ""  # the dtype in which float32 values cross devices, if not in their own
+    donate: tuple[str, ...] = ()  # arguments that are needed no more after a call
     timed: bool = False  # the program tells the times of its rows
 
     def __post_init__(self) -> None:

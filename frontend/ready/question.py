@@ -74,7 +74,8 @@ def _decided(options: Options) -> list[Any]:
     if (options.verify or options.devices != ("cpu:0",) or options.costs is not None
             or options.timed):
         raise NoKeyError
-    return [options.opt, options.target, options.check, options.on_unsupported, options.inout]
+    return [options.opt, options.target, options.check, options.on_unsupported,
+            options.inout, options.donate]
 
 
 def _around() -> str:

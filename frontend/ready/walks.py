@@ -34,7 +34,7 @@ class Outline:
     ``variables`` are those leaves of the arguments that are some, by number; the others are
     *given*, and have numbers of their own, which is what ``sources`` and results (``out_kinds``)
     that are arguments themselves tell. ``inout`` has for each argument that is written its given
-    number, its parameter and its result, and whether the program may write that there at once.
+    number, its parameter, its result, and how (``plans.walk``).
     """
 
     in_tree: TreeDef
@@ -44,7 +44,7 @@ class Outline:
     guards: tuple[Guard, ...]
     sources: tuple[int | Array | Cell, ...]
     written: tuple[Cell, ...]
-    inout: tuple[tuple[int, int, int, bool], ...]
+    inout: tuple[tuple[int, int, int, int], ...]
     bytes: tuple[int, ...]  # of an element of each parameter, 0 of what is no array
     results: int            # that the program returns: all but what cells become
     single: bool            # its only result is not in a tuple

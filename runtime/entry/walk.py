@@ -65,8 +65,7 @@ class Parts:
     cells: Sequence[Cell]
     locks: Sequence[Cell]
     build: Words
-    # A leaf, its parameter, the result that it gets, and whether that may be written there at once.
-    inout: Sequence[tuple[int, int, int, bool]]
+    inout: Sequence[tuple[int, int, int, int]]  # a leaf, its parameter, its result, and how
     bytes: Sequence[int]  # of an element of each parameter, 0 of what is no array
 
 

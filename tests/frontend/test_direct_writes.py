@@ -146,3 +146,74 @@ def test_a_step_over_large_arguments_has_no_second_copy() -> None:
                           text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < 80  # MB, of 128: the first call comes by way of Python
+
+
+# -- donated arguments ----------------------------------------------------------------------------
+
+def test_a_result_is_the_array_that_was_donated() -> None:
+    @weft.compile(donate_argnames="x")
+    def step(x: Any, g: Any) -> Any:
+        return np.tanh(x) + g
+
+    x, g = np.arange(6.0).reshape(2, 3), np.ones((2, 3))
+    wanted = np.tanh(x) + g
+    for _ in range(2):  # by way of Python
+        np.testing.assert_array_equal(step(x.copy(), g), wanted)
+    own = x.copy()
+    assert step(own, g) is own
+    np.testing.assert_array_equal(own, wanted)
+    assert step.lower(x, g).compile().memory_analysis().alias_bytes == x.nbytes
+    strided = np.repeat(x, 2, 1)[:, ::2]
+    np.testing.assert_array_equal(step(strided, g), wanted)
+    np.testing.assert_array_equal(strided, x)
+    np.testing.assert_array_equal(step(g, g), np.tanh(1.0) + 1)  # it is needed for the other one
+    np.testing.assert_array_equal(g, np.ones((2, 3)))
+
+
+def test_nests_are_donated_leaf_by_leaf() -> None:
+    def step(state: Any, g: Any) -> Any:
+        new = {name: x - g for name, x in state.items()}
+        return new, sum(x.sum() for x in new.values())
+
+    compiled = weft.compile(donate_argnames=("state",))(step)
+    g = np.ones(3)
+    state = {"a": np.zeros(3), "b": np.arange(3.0)}
+    for turn in range(1, 6):
+        before = state["a"], state["b"]
+        state, total = compiled(state, g)
+        np.testing.assert_array_equal(state["b"], np.arange(3.0) - turn)
+        assert total == 3.0 - 6 * turn
+    del before
+
+
+def test_what_is_returned_twice_or_read_later_is_no_donation() -> None:
+    @weft.compile(donate_argnames="x")
+    def both(x: Any) -> Any:
+        return x * 2, x.T + 1, x
+
+    @weft.compile(donate_argnames="x")
+    def beside(x: Any) -> Any:
+        return x * 2, x
+
+    x = np.arange(9.0).reshape(3, 3)
+    for _ in range(4):
+        twice, turned_, same = both(x)
+        np.testing.assert_array_equal(twice, np.arange(9.0).reshape(3, 3) * 2)
+        np.testing.assert_array_equal(turned_, np.arange(9.0).reshape(3, 3).T + 1)
+        assert same is x
+        twice, same = beside(x)
+        np.testing.assert_array_equal(twice, same * 2)
+        assert same is x
+
+
+def test_a_check_keeps_what_was_donated() -> None:
+    @weft.compile(donate_argnames="x")
+    def step(x: Any, at: Any) -> Any:
+        return x + x[at]
+
+    x = np.arange(3.0)
+    for _ in range(3):
+        np.testing.assert_array_equal(step(x, 1), np.arange(3.0) + 1)
+    with pytest.raises(weft.Error, match="W124"):
+        step(x, 5)
+    np.testing.assert_array_equal(x, np.arange(3.0))

@@ -165,7 +165,7 @@ def test_threads_that_call_meanwhile_leave_no_old_programs() -> None:
         thread.join(60)
     assert not problems, problems[0]
     same(f, X)
-    assert len(f.programs._walks) == f.cache_info().specialisations == 1
+    assert len(f.offered) == f.cache_info().specialisations == 1
 
 
 def test_recompiling_is_warned_of_or_refused() -> None:

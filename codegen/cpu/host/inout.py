@@ -8,7 +8,7 @@ and how they get their new elements.
 
 from __future__ import annotations
 
-from ....ir.plans.walk import HANDED, INOUT
+from ....ir.plans.walk import COPIED, DONATED, HANDED, INOUT
 from ..text import FunctionText
 from .layout import DENSE, WRITEABLE, element, guard, host_function, load_at, python_field, type_of
 from .pool import ImportTable
@@ -94,12 +94,12 @@ def _hand() -> FunctionText:
     f.do(f"store ptr null, ptr {any_}")
     with f.loop("0", count) as at:
         here = f(f"add i64 {f(f'mul i64 {at}, {INOUT}')}, 1")
-        _, param, result, direct = (
+        _, param, result, how = (
             load_at(f, "i64", "%inout", f(f"add i64 {here}, {place}")) for place in range(INOUT))
         array = load_at(f, "ptr", "%flat", param)
         flags = f(f"and i32 {python_field(f, 'i32', array, 'array.flags')}, {DENSE}")
         dense = f(f"icmp eq i32 {flags}, {DENSE}")
-        with f.when(f(f"and i1 {dense}, {f(f'icmp ne i64 {direct}, 0')}")):
+        with f.when(f(f"and i1 {dense}, {f(f'icmp ne i64 {how}, {COPIED}')}")):
             f.do(f"store ptr {array}, ptr {element(f, 'ptr', '%handed', result)}")
             f.do(f"store ptr inttoptr (i64 {HANDED} to ptr), ptr {any_}")
     f.ret(f"ptr {f(f'load ptr, ptr {any_}')}")
@@ -116,7 +116,10 @@ def _update(table: ImportTable) -> FunctionText:
         leaf = load_at(f, "ptr", "%leaves", load_at(f, "i64", "%inout", here))
         place = load_at(f, "i64", "%inout", f(f"add i64 {here}, 2"))
         new = load_at(f, "ptr", "%results", place)
-        with f.when(f(f"icmp ne ptr {new}, {leaf}")):  # else the program has written there
+        how = load_at(f, "i64", "%inout", f(f"add i64 {here}, 3"))
+        kept = f(f"icmp ne i64 {how}, {DONATED}")
+        # Else the program has written there.
+        with f.when(f(f"and i1 {kept}, {f(f'icmp ne ptr {new}, {leaf}')}")):
             status = table.call(f, "i32", "PyArray_CopyInto", ("ptr", leaf), ("ptr", new))
             guard(f, f(f"icmp eq i32 {status}, 0"))
     f.ret("i1 true")
