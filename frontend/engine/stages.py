@@ -47,6 +47,16 @@ class Lowered(Stays):
     stages: Stages | FlowStages
     _compile: Callable[[], Any]
 
+    def __repr__(self) -> str:
+        """What the program takes and gives; arguments that it writes to are ``mut``."""
+        traced = self.traced
+        found = [f"{'mut ' if at in traced.written else ''}{leaf.name}: {leaf.type}"
+                 for at, leaf in enumerate(traced.leaves)]
+        results = traced.graph.results
+        given = [f"{value.type}" for value in results[:len(results) - len(traced.written)
+                                                      - len(traced.graph.var_results)]]
+        return f"<lowered {traced.graph.name}({', '.join(found)}) -> ({', '.join(given)})>"
+
     def as_text(self, stage: str = "opt") -> str:
         """The text of a stage: trace, opt, placed, fused, kernel, plan, llvm, asm or triton."""
         return self.stages.text(stage)

@@ -26,6 +26,9 @@ def test_new_elements_are_written_at_once_where_nothing_can_fail() -> None:
             params[name] -= rate * grads[name]
 
     nest = {"w": np.ones((3, 4)), "b": np.ones(5)}
+    assert repr(weft.compile(step).lower(nest, nest, 0.5)) == (
+        "<lowered step(mut params['w']: f64[3,4], mut params['b']: f64[5], grads['w']: f64[3,4], "
+        "grads['b']: f64[5], rate: f64[]) -> ()>")
     assert alias_bytes(step, nest, nest, 0.5) == 8 * (12 + 5)
     assert str(alias_bytes(step, {"w": "f64[n]"}, {"w": "f64[n]"}, 0.5)) == "8*n"
 
