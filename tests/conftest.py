@@ -1,15 +1,17 @@
-"""Shared by all tests: golden files (``pytest tests --update-golden``) and Hypothesis settings."""
+"""Shared by all tests: tiers (``pytest --rest tests``, ``--all``), golden files (``pytest tests
+--update-golden``) and Hypothesis settings."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 import pytest
+import tiers
 from hypothesis import HealthCheck, settings
 
 import weft
@@ -33,15 +35,44 @@ LONG = ("test_rows_triton.py", "test_programs_random.py", "test_triton.py", "tes
 def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config.option, "loadscopereorder"):  # xdist would put files of many tests first
         config.option.loadscopereorder = False
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path.name not in LONG)
+    if hasattr(config.option, "maxworkerrestart"):  # in the place of a worker that a hang has ended
+        config.option.maxworkerrestart = "0"        # another may wait forever
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    for name, text in (("all", "run all tests"), ("rest", "run what is left out otherwise")):
+        parser.addoption(f"--{name}", action="store_const", dest="tier", const=name, help=text)
     parser.addoption("--update-golden", action="store_true",
                      help="write the golden files from what the tests produce")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return {"first": "the first tier of the tests; --rest runs the others, --all all of them",
+            "rest": "tests that are not in the first tier", "all": "all tests"}[tiers.wanted(config)]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items[:], left_out = tiers.split(config, items)
+    config.hook.pytest_deselected(items=left_out)
+    items.sort(key=lambda item: item.path.name not in LONG)
+
+
+STARTED = pytest.StashKey[float]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[STARTED] = tiers.core_seconds()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """The first tier stays quick: one of its tests that is not fails."""
+    yield
+    spent = tiers.core_seconds() - item.stash[STARTED]
+    if tiers.wanted(item.config) == "first" and not item.get_closest_marker(
+            "long") and spent > tiers.SECONDS:
+        pytest.fail(f"took {spent:.0f} s of a core: part it into cases, or mark it as long")
 
 
 @pytest.fixture(autouse=True)
