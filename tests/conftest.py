@@ -28,15 +28,11 @@ settings.register_profile("weft", EVERY_RUN, derandomize=True)
 settings.register_profile("new", EVERY_RUN)
 settings.load_profile("weft")
 
-# Files that take minutes: they come first, so that no worker is left with one when others are done.
-LONG = ("test_rows_triton.py", "test_programs_random.py", "test_triton.py", "test_nested_random.py")
-
-
 def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config.option, "loadscopereorder"):  # xdist would put files of many tests first
         config.option.loadscopereorder = False
-    if hasattr(config.option, "maxworkerrestart"):  # in the place of a worker that a hang has ended
-        config.option.maxworkerrestart = "0"        # another may wait forever
+    if hasattr(config.option, "maxworkerrestart"):  # a worker that takes over from one that
+        config.option.maxworkerrestart = "0"        # hung may get nothing to do, and not end
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -47,14 +43,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    return {"first": "the first tier of the tests; --rest runs the others, --all all of them",
-            "rest": "tests that are not in the first tier", "all": "all tests"}[tiers.wanted(config)]
+    said = {"first": "first tier of the tests (--rest runs the others, --all all of them)",
+            "rest": "tests that the first tier leaves out", "all": "all tests"}
+    return said[tiers.wanted(config)]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Files with long tests come first: no worker is left with one when the others are done."""
+    lasting = {item.path for item in items if item.get_closest_marker("long")}
     items[:], left_out = tiers.split(config, items)
     config.hook.pytest_deselected(items=left_out)
-    items.sort(key=lambda item: item.path.name not in LONG)
+    items.sort(key=lambda item: item.path not in lasting)
 
 
 STARTED = pytest.StashKey[float]()

@@ -1,4 +1,5 @@
-"""The first tier of the tests leaves out no function, row, pass or back end; the rest is the rest."""
+"""The first tier of the tests leaves out no function, row, pass or back end; what it leaves out is
+the rest."""
 
 from __future__ import annotations
 
