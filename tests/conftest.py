@@ -28,6 +28,7 @@ settings.register_profile("weft", EVERY_RUN, derandomize=True)
 settings.register_profile("new", EVERY_RUN)
 settings.load_profile("weft")
 
+
 def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config.option, "loadscopereorder"):  # xdist would put files of many tests first
         config.option.loadscopereorder = False
