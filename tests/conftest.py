@@ -1,15 +1,17 @@
-"""Shared by all tests: golden files (``pytest tests --update-golden``) and Hypothesis settings."""
+"""Shared by all tests: tiers (``pytest --rest tests``, ``--all``), golden files (``pytest tests
+--update-golden``) and Hypothesis settings."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 import pytest
+import tiers
 from hypothesis import HealthCheck, settings
 
 import weft
@@ -26,22 +28,51 @@ settings.register_profile("weft", EVERY_RUN, derandomize=True)
 settings.register_profile("new", EVERY_RUN)
 settings.load_profile("weft")
 
-# Files that take minutes: they come first, so that no worker is left with one when others are done.
-LONG = ("test_rows_triton.py", "test_programs_random.py", "test_triton.py", "test_nested_random.py")
-
 
 def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config.option, "loadscopereorder"):  # xdist would put files of many tests first
         config.option.loadscopereorder = False
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path.name not in LONG)
+    if hasattr(config.option, "maxworkerrestart"):  # a worker that takes over from one that
+        config.option.maxworkerrestart = "0"        # hung may get nothing to do, and not end
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    for name, text in (("all", "run all tests"), ("rest", "run what is left out otherwise")):
+        parser.addoption(f"--{name}", action="store_const", dest="tier", const=name, help=text)
     parser.addoption("--update-golden", action="store_true",
                      help="write the golden files from what the tests produce")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    said = {"first": "first tier of the tests (--rest runs the others, --all all of them)",
+            "rest": "tests that the first tier leaves out", "all": "all tests"}
+    return said[tiers.wanted(config)]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Files with long tests come first: no worker is left with one when the others are done."""
+    lasting = {item.path for item in items if item.get_closest_marker("long")}
+    items[:], left_out = tiers.split(config, items)
+    config.hook.pytest_deselected(items=left_out)
+    items.sort(key=lambda item: item.path not in lasting)
+
+
+STARTED = pytest.StashKey[float]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[STARTED] = tiers.core_seconds()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """The first tier stays quick: one of its tests that is not fails."""
+    yield
+    spent = tiers.core_seconds() - item.stash[STARTED]
+    if tiers.wanted(item.config) == "first" and not item.get_closest_marker(
+            "long") and spent > tiers.SECONDS:
+        pytest.fail(f"took {spent:.0f} s of a core: part it into cases, or mark it as long")
 
 
 @pytest.fixture(autouse=True)

@@ -40,14 +40,15 @@ from weft.passes import manager
 SEED, COUNT, DRAWN = 1, 160, 400
 
 
-def test_programs_are_what_numpy_makes_of_them() -> None:
-    """In processes of their own: a crash is the finding of one program, too."""
-    reports = run(SEED, COUNT, jobs=2, seconds=5)
+@pytest.mark.parametrize("first", range(0, COUNT, 20))
+def test_programs_are_what_numpy_makes_of_them(first: int) -> None:
+    """In a process of their own: a crash is the finding of one program, too."""
+    reports = run(SEED, 20, jobs=1, first=first, seconds=5)
     findings = [report for report in reports if report["verdict"] == "finding"]
-    assert len(reports) == COUNT
-    assert not findings, f"{len(findings)} of {COUNT}; the first one:\n" + findings[0]["script"]
+    assert len(reports) == 20
+    assert not findings, f"{len(findings)} of 20; the first one:\n" + findings[0]["script"]
     refused = [report for report in reports if report["verdict"] == "refused"]
-    assert len(refused) < COUNT // 8
+    assert len(refused) < 6
 
 
 def test_programs_of_all_kinds_are_drawn() -> None:

@@ -158,6 +158,7 @@ def test_files_are_private(folder: Path) -> None:
         assert not path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO), path
 
 
+@pytest.mark.long
 def test_processes_that_race_and_are_killed(folder: Path) -> None:
     for _ in range(3):
         racing = [subprocess.Popen([sys.executable, "-c", PROGRAM, "4"], stdout=subprocess.PIPE,

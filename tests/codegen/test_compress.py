@@ -33,6 +33,7 @@ kernel @chosen(x: {dtype}[n], m: bool[n], y: mut {dtype}[k]) {{
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", ["f64", "f32", "i64", "u32"])
 def test_kernels(dtype: str) -> None:
     """Of every length around that of a step, with room for fewer, as many and more."""

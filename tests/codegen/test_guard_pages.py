@@ -26,6 +26,7 @@ def needs(target: str) -> None:
         pytest.skip(f"this machine does not run {target}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", STEPS)
 def test_no_access_outside_of_arrays(target: str) -> None:
     needs(target)

@@ -64,6 +64,7 @@ def contractions(draw: Any) -> tuple[Any, tuple[np.ndarray[Any, Any], ...]]:
     return function, (x, w)
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None, derandomize=True,
           suppress_health_check=[HealthCheck.too_slow])
 @given(contractions())

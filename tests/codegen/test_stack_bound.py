@@ -197,15 +197,18 @@ def run(way: str, kilobytes: int, limit: str = "") -> None:
     assert done.returncode == 0 and done.stdout.endswith("done\n"), f"{done.returncode}: {where}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kilobytes", [96, 256])
 def test_calls_in_small_threads(kilobytes: int) -> None:
     run("compiled", kilobytes)
 
 
+@pytest.mark.long
 def test_compilation_in_a_small_thread() -> None:
     run("cold", 256)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kilobytes", [256])
 def test_processes_with_a_small_stack(kilobytes: int) -> None:
     run("main", 0, f"ulimit -s {kilobytes}; ")
@@ -242,6 +245,7 @@ print("done")
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [40_000, 200_000])
 def test_long_lists_in_a_small_thread(count: int) -> None:
     done = python(LISTS, str(count), timeout=900)

@@ -172,10 +172,12 @@ def test_source(name: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def report() -> dict[str, str]:
-    """What the interpreter, in a process of its own, says about each case."""
+def report(request: pytest.FixtureRequest) -> dict[str, str]:
+    """What the interpreter, in a process of its own, says about each case of this run's tests."""
     script = Path(__file__).with_name("triton_interpret.py")
-    done = subprocess.run([sys.executable, "-W", "error::RuntimeWarning", str(script)],
+    names = [item.callspec.params["name"] for item in request.session.items
+             if isinstance(item, pytest.Function) and "report" in item.fixturenames]
+    done = subprocess.run([sys.executable, "-W", "error::RuntimeWarning", str(script), *names],
                           env={**os.environ, "TRITON_INTERPRET": "1"}, timeout=600, check=False,
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -1,5 +1,5 @@
-"""Runs every case of ``triton_kernels`` and ``triton_checks`` in Triton's interpreter and prints
-what differs, as JSON.
+"""Runs cases of ``triton_kernels`` and ``triton_checks``, by their names, in Triton's interpreter
+and prints what differs, as JSON.
 
 A script of its own: TRITON_INTERPRET=1 must be set before triton is imported.
 """
@@ -89,21 +89,18 @@ def equal(given: NDArray[Any], want: NDArray[Any], case: Case) -> NDArray[np.boo
     return np.asarray(same | tolerant | (np.isnan(given) & np.isnan(want)))
 
 
-def main() -> None:
+def main(names: list[str]) -> None:
     report = {}
-    for name, make in CASES.items():
-        try:
-            report[name] = difference(make())
-        except Exception:
-            report[name] = traceback.format_exc(limit=-3)
-    for kind, names, tell in (("error", FAILING, message), ("result", FINE, wrong_result)):
-        for name in names:
+    for prefix, known, tell in (("", CASES, lambda name: difference(CASES[name]())),
+                                ("error of ", FAILING, message),
+                                ("result of ", FINE, wrong_result)):
+        for name in sorted(known.keys() & set(names)):
             try:
-                report[f"{kind} of {name}"] = tell(name)
+                report[prefix + name] = tell(name)
             except Exception:
-                report[f"{kind} of {name}"] = traceback.format_exc(limit=-3)
+                report[prefix + name] = traceback.format_exc(limit=-3)
     json.dump(report, sys.stdout)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -199,6 +199,7 @@ def viewed(array: Any, steps: list[int]) -> list[Any]:
     return found
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.integers(0, len(VIEWS) - 1), max_size=4), st.integers(0, 4), st.integers(0, 4))
 def test_writes_reach_views_and_their_bases(steps: list[int], first: int, second: int) -> None:

@@ -257,6 +257,7 @@ def test_a_wider_result_does_not_fit() -> None:
 NAMES = [*VIEWS, "copy", "sum", "mask"]
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from(NAMES), st.integers(0, 9),
                           st.sampled_from(["+=", "*=", "all", "first"])), min_size=1, max_size=5))

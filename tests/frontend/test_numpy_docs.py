@@ -10,6 +10,7 @@ import pytest
 PAGE = Path(__file__).parents[2] / "docs" / "numpy.md"
 
 
+@pytest.mark.long
 def test_the_table_is_made_from_the_rows(request: pytest.FixtureRequest) -> None:
     text = numpy_table.text()
     if request.config.getoption("--update-golden"):

@@ -94,7 +94,8 @@ def pytest_command(*arguments: str) -> list[str]:
     """pytest with the plugin, the same way every time."""
     seeded = ["--hypothesis-seed=0"] if find_spec("hypothesis") else []
     return [sys.executable, "-m", "pytest", "-q", "-p", "mutation_plugin",
-            "-p", "no:cacheprovider", *seeded, *arguments]
+            "-p", "no:cacheprovider", "-o", "faulthandler_timeout=0",  # the plugin has limits
+            *seeded, *arguments]
 
 
 def file_of(test: str) -> str:

@@ -71,16 +71,16 @@ class Sample:
 
     def call(self, *arrays: Any) -> Any:
         """The function on arrays in the places of those in the text."""
-        given = iter(arrays)
-        scope: dict[str, Any] = {"np": np, "f": self.row.functions[0]}
+        names: list[str] = []
 
         def name(_: Any) -> str:
-            key = f"a{len(scope)}"
-            scope[key] = next(given)
-            return key
+            names.append(f"a{len(names)}")
+            return names[-1]
 
         call = _ARRAY.sub(name, self.text)
-        return with_source.function(f"lambda: f({call})", scope)()
+        function = with_source.function(f"lambda {', '.join(names)}: f({call})",
+                                        {"np": np, "f": self.row.functions[0]})
+        return function(*arrays)
 
 
 def agree(found: Any, wanted: Any, rtol: float) -> None:

@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from .cases import COMPUTING
+
 SCRIPT = Path(__file__).with_name("triton_rows.py")
+PARTS = [[op.name for op in COMPUTING[part::4]] for part in range(4)]  # each in a process
+ONE_OF_A_KIND = list({op.kind: op.name for op in COMPUTING}.values())
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("triton") is None,
                                 reason="Triton is not installed")
@@ -25,16 +29,21 @@ def run(*arguments: str, interpret: bool) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_every_row_in_the_interpreter() -> None:
-    *failures, last = run(interpret=True)
+@pytest.mark.parametrize("names", [
+    ONE_OF_A_KIND, *(pytest.param(part, marks=pytest.mark.long) for part in PARTS)],
+    ids=["kinds", *map(str, range(len(PARTS)))])
+def test_every_row_in_the_interpreter(names: list[str]) -> None:
+    *failures, last = run(*names, interpret=True)
     assert not failures, "\n".join(failures)
-    assert last.startswith("done ") and int(last.split()[1]) > 300
+    assert last.startswith("done ") and int(last.split()[1]) > len(names)
 
 
-def test_every_row_compiles() -> None:
-    *failures, last = run("--targets", "sm_80,sm_90,gfx942", interpret=False)
+@pytest.mark.long
+@pytest.mark.parametrize("names", PARTS, ids=range(len(PARTS)))
+def test_every_row_compiles(names: list[str]) -> None:
+    *failures, last = run("--targets", "sm_80,sm_90,gfx942", *names, interpret=False)
     assert not failures, "\n".join(failures)
-    assert last.startswith("done ") and int(last.split()[1]) > 60
+    assert last == f"done {len(names)}"
 
 
 def test_loops_and_transforms_in_the_interpreter() -> None:
