@@ -10,7 +10,6 @@ outlive programs. A library has a label, and may name functions of others by the
 from __future__ import annotations
 
 import os
-import platform
 import sys
 import threading
 from _blake2 import blake2b
@@ -108,17 +107,18 @@ def _key(label: str) -> str:
 def versions() -> str:
     """Of all that code depends on but what is compiled: interpreter, NumPy, and each file of this
     package, of which an edit is another version."""
-    made = blake2b(digest_size=16)
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     todo = [(name, os.path.join(root, name)) for name in _FOLDERS]
-    while todo:
-        short, folder = todo.pop()
+    files: list[str] = []
+    for short, folder in todo:
         with os.scandir(folder) as entries:
-            for entry in sorted(entries, key=lambda entry: entry.name):
-                if entry.name.endswith(".py"):
+            for entry in entries:
+                name = entry.name
+                if name.endswith(".py"):
                     at = entry.stat()
-                    made.update(f"{short}/{entry.name} {at.st_size} {at.st_mtime_ns}".encode())
-                elif entry.name != "__pycache__" and entry.is_dir():
-                    todo.append((f"{short}/{entry.name}", entry.path))
+                    files.append(f"{short}/{name} {at.st_size} {at.st_mtime_ns}")
+                elif name != "__pycache__" and entry.is_dir():
+                    todo.append((f"{short}/{name}", entry.path))
+    made = blake2b("\n".join(sorted(files)).encode(), digest_size=16)
     return " ".join((sys.implementation.cache_tag or "", sys.version.split()[0], np.__version__,
-                     platform.machine(), made.hexdigest()))
+                     os.uname().machine, made.hexdigest()))

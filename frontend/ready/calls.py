@@ -18,6 +18,7 @@ from ...runtime.entry.walk import Walk
 from ...runtime.lifetime import Lifetime
 from ...runtime.profile.recording import follow_profiles
 from ...runtime.threads import follow_thread_limit, thread_limit
+from ..face.collector import paused_collector
 from ..face.options import Options
 from ..face.recording import RECORDING
 from ..face.signature import Signature
@@ -103,7 +104,7 @@ class ReadyCalls:
                 cache() is None or support() is None):
             return False
         before = self.programs
-        with self._lock:
+        with self._lock, paused_collector():  # what is read here is alive, or small
             try:
                 question, found = self._found(function, args, kwargs)
             except (NoKeyError, OtherError, UnstorableError, KeyError, OSError) as problem:

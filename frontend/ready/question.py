@@ -60,9 +60,10 @@ def question_of(
     reader = Reader()
     reader.add(function)
     reader.structure(structure)
-    names = signature.names(structure) if signature.dynamic else [""] * len(leaves)
+    names = [*map(plain_path, signature.names(structure))] if signature.dynamic else (
+        [""] * len(leaves))
     for leaf, label in zip(leaves, names, strict=True):
-        _add_leaf(reader, leaf, plain_path(label), signature.dynamic)
+        _add_leaf(reader, leaf, label, signature.dynamic)
     reader.add((name, *_decided(options), *sorted(signature.static), *sorted(signature.fixed)))
     reader.add(options.threads or thread_limit())
     return Question(key_of("ready", reader.digest(), _around(), versions(), _cpu()), reader,

@@ -10,7 +10,7 @@ which calls of compiled functions come to them.
 from __future__ import annotations
 
 import ctypes
-from array import array
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -99,7 +99,7 @@ class Walk:
                            ("build", parts.build), ("inout", inout)):
             head[name] = len(HEADER) + len(words)
             words += part.words
-        self._words = array("Q", [head[name] for name in HEADER] + words)
+        self._words = _packed([head[name] for name in HEADER] + words)
         self._of = parts, function, keep
         self._held = (keep, names, parts.match.held, parts.guards.held, parts.sources.held,
                       parts.build.held, tuple(parts.cells), tuple(parts.locks))
@@ -119,14 +119,18 @@ class Walk:
     @property
     def address(self) -> int:
         """Where the words are."""
-        return self._words.buffer_info()[0]
+        return ctypes.cast(ctypes.c_char_p(self._words), ctypes.c_void_p).value or 0
 
 
 def together(walks: Sequence[Walk]) -> tuple[Any, ...] | None:
     """What the door finds at a function that has these walks, None where it has none."""
     if not walks:
         return None
-    return array("Q", [len(walks), *[walk.address for walk in walks]]).tobytes(), *walks
+    return _packed([len(walks), *[walk.address for walk in walks]]), *walks
+
+
+def _packed(words: Sequence[int]) -> bytes:
+    return struct.pack(f"{len(words)}Q", *words)
 
 
 @record(frozen=True)
