@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import call_soak
 import numpy as np
 import pytest
 from running import in_threads, python
@@ -82,6 +83,11 @@ def test_dropped_functions_leave_nothing(
     soak, marks = Soak(tmp_path, calls=3), list[Footprint]()
     soak.run(120, lambda _: marks.append(Footprint.now()), every=40)
     assert not marks[-1].growth(marks[0], functions=80, kilobytes=3 << 10)
+
+
+def test_calls_leave_nothing() -> None:
+    """Right and wrong ones, by one thread and by several."""
+    assert not call_soak.soak(130_000, lambda mark, counts: None, parts=5)
 
 
 def test_clear_cache_unmaps() -> None:
