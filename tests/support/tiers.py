@@ -53,7 +53,10 @@ def _sample(
     others, by_row = list[pytest.Item](), dict[str, list[pytest.Item]]()
     for case in cases:
         row = row_of(case)
-        (others if row is None or (folder, row) in rows else by_row.setdefault(row, [])).append(case)
+        if row is None or (folder, row) in rows:
+            others.append(case)
+        else:
+            by_row.setdefault(row, []).append(case)
     count = isqrt(len(others))
     yield from (others[at * len(others) // count] for at in range(count))
     for number, (row, group) in enumerate(by_row.items()):
