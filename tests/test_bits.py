@@ -213,6 +213,7 @@ print(bits.digest(weft.compile(function)(*args)))
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["training-f4", "reductions-333x4097-f4"])
 def test_another_process_and_another_environment(name: str) -> None:
     """Threads by OMP_NUM_THREADS, the ctypes path, another hash seed: the same bits."""

@@ -177,6 +177,7 @@ def test_kernels_stay_of_one_size(program: Callable[[int], Any]) -> None:
     assert longest[1] <= 1.2 * longest[0] + 2000
 
 
+@pytest.mark.long
 def test_fifty_thousand_operations(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tracing, printing, parsing and pruning do not recurse over the graph."""
     monkeypatch.setattr(counting, "PATIENCE", 1 << 60)  # the loop is traced round by round

@@ -113,6 +113,7 @@ def test_the_oldest_go_where_there_are_too_many(folder: Path) -> None:
     assert kept == [key_of(str(at)) for at in range(30 - len(kept), 30)]
 
 
+@pytest.mark.long
 def test_a_process_finds_what_another_has_compiled(folder: Path) -> None:
     first, log = run(WEFT_CACHE_LOG="1")
     assert first >= 2 and log.count("absent") >= first
@@ -123,6 +124,7 @@ def test_a_process_finds_what_another_has_compiled(folder: Path) -> None:
     assert run(WEFT_CACHE_DIR=str(moved))[0] == 0
 
 
+@pytest.mark.long
 def test_a_damaged_entry_is_compiled_again(folder: Path) -> None:
     first, _ = run()
     for path in files(folder):

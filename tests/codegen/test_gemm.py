@@ -528,6 +528,7 @@ def read_to_the_end() -> None:
     print("read to the end")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="uses mprotect")
 def test_operands_are_not_read_past_their_end() -> None:
     child = subprocess.run([sys.executable, __file__], capture_output=True, text=True, timeout=120,

@@ -238,6 +238,7 @@ PROGRAM = """
 """
 
 
+@pytest.mark.long
 def test_a_machine_can_be_taken_for_an_older_one() -> None:
     for name in ("x86-64-v3", "haswell"):
         ran = run(PROGRAM, WEFT_CPU=name)
@@ -250,6 +251,7 @@ def test_a_machine_can_be_taken_for_an_older_one() -> None:
                           "x86-64-v3 runs", "native runs"]
 
 
+@pytest.mark.long
 def test_a_machine_is_not_taken_for_one_that_can_do_more() -> None:
     program = partial(run, "import weft, numpy as np\nweft.compile(lambda x: x + 1)(np.ones(3))")
     assert "WEFT_CPU='skylake-foo' is no name of a CPU" in program(WEFT_CPU="skylake-foo").stderr

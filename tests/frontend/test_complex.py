@@ -287,6 +287,7 @@ _BINARY = [np.add, np.subtract, np.multiply, lambda x, y: x / (3 + abs(y)),
            lambda x, y: np.outer(x, y).sum(1) / 5]
 
 
+@pytest.mark.long
 @settings(max_examples=25, deadline=None)
 @given(steps=st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99), st.integers(0, 99)),
                       min_size=1, max_size=8), seed=st.integers(0, 99), single=st.booleans())

@@ -299,6 +299,7 @@ def everything(rng: Any, n: int = 261) -> list[Any]:
     return found
 
 
+@pytest.mark.long
 def test_the_same_bits_eager_and_compiled() -> None:
     rng = default_rng(11)
     compiled = weft.compile(lambda: everything(rng))()

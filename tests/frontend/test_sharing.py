@@ -154,6 +154,7 @@ def _block(rng: np.random.Generator, depth: int, indent: str, out: list[str]) ->
             out.append(f"{indent}    {name} += 1")
 
 
+@pytest.mark.long
 def test_random_programs_of_names() -> None:
     """None is silently wrong, and most are not refused."""
     right = 0

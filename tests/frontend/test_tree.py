@@ -43,6 +43,7 @@ NESTS = st.recursive(
     max_leaves=12)
 
 
+@pytest.mark.long
 @given(NESTS)
 def test_unflatten_inverts_flatten(nest: Any) -> None:
     leaves, structure = tree.flatten(nest)

@@ -113,6 +113,7 @@ def test_an_eager_step_reads_variables_of_one_moment() -> None:
     pair.while_moving(look, 40)
 
 
+@pytest.mark.long
 def test_a_checkpoint_is_of_one_moment(tmp_path: Path) -> None:
     pair = Balance()
     found = {"a": np.ones(64), "b": np.ones(64)}

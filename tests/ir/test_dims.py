@@ -380,6 +380,7 @@ def test_sizes_are_proved_beside_what_is_required() -> None:
     check_short(function)
 
 
+@pytest.mark.long
 @given(st.lists(links(), min_size=1, max_size=3), st.sampled_from((0, 3)))
 @settings(max_examples=20, deadline=None)
 def test_random_chains_of_slices(chain: list[Callable[[Any], Any]], columns: int) -> None:

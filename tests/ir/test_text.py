@@ -327,6 +327,7 @@ def test_attributes_without_text_are_errors() -> None:
         print_graph(graph)
 
 
+@pytest.mark.long
 def test_a_long_chain(capsys: pytest.CaptureFixture[str]) -> None:
     graph = Graph("chain")
     value = graph.add_param(parse_type("f32[b,4]"), "x")

@@ -15,6 +15,7 @@ from weft.ir.text.printer import print_plan
 from weft.ir.text.same import same_plan
 
 
+@pytest.mark.long
 @settings(max_examples=300)
 @given(plan_trees())
 def test_round_trip(plan: Plan) -> None:

@@ -112,6 +112,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.long
 def test_other_processes_run_functions_and_return_errors(tmp_path: Path) -> None:
     (tmp_path / "work.py").write_text(PROGRAM)
     done = subprocess.run([sys.executable, str(tmp_path / "work.py")], capture_output=True,

@@ -124,6 +124,7 @@ ROWS = [op for op in OPS.values() if op.differentiable and op.kind not in (
         and not any(isinstance(shape, np.generic) for s in op.samples for shape in s.shapes)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("op", ROWS, ids=lambda op: op.name)
 def test_rows_against_differences(op: OpDef) -> None:
     checked = 0

@@ -142,6 +142,7 @@ def test_memory_is_linear(shape: Callable[[int], Graph], kind: str) -> None:
     assert counts[1] <= 2.3 * counts[0] + 100
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
 def test_fifty_thousand_nodes(shape: Callable[[int], Graph]) -> None:
     graph = shape(50_000)

@@ -375,6 +375,7 @@ def test_empty_values() -> None:
     run_both(program, plan, [np.zeros((0, N))])
 
 
+@pytest.mark.long
 @settings(max_examples=200)
 @given(st.data(), st.booleans())
 def test_random_programs(data: st.DataObject, symbolic: bool) -> None:

@@ -141,6 +141,7 @@ SPLITS = {24: [(24,), (4, 6), (2, 3, 4), (1, 24), (24, 1)], 30: [(30,), (5, 6), 
           32: [(32,), (2, 16), (4, 4, 2)]}
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_random_shapes(data: st.DataObject) -> None:

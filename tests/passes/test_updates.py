@@ -107,6 +107,7 @@ def span(first: int, count: int, step: int) -> slice:
     return slice(first, min(6, first + count), step)
 
 
+@pytest.mark.long
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(SPANS, SPANS, st.booleans()), min_size=1, max_size=7),
        st.lists(st.tuples(SPANS, SPANS), min_size=1, max_size=3))

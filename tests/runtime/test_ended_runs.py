@@ -176,6 +176,7 @@ print(state(-1.5))
     assert said == "stopped\n" * 6 + "0.5\n"
 
 
+@pytest.mark.long
 def test_handlers_of_artifacts_come_at_any_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,6 +197,7 @@ print(seen, state(-1.0))
     assert said == "40 1.0\n"
 
 
+@pytest.mark.long
 def test_threads_that_run_one_artifact_end_by_themselves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -451,6 +453,7 @@ def test_the_first_check_in_the_program_counts(size: int) -> None:
         assert "|   return x[i] * 2 + x[j]\n   |          ^^^^\n" in str(failed.value)
 
 
+@pytest.mark.long
 def test_a_handler_that_returns_ends_nothing() -> None:
     """It may run programs itself, in the middle of one."""
     program = """

@@ -127,6 +127,7 @@ def test_what_belongs_to_its_process(call: Callable[[Any], Any]) -> None:
             call(each)
 
 
+@pytest.mark.long
 def test_a_session_that_is_closed_during_a_step() -> None:
     g = weft.Graph()
     with g.as_default():

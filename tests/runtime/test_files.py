@@ -212,6 +212,7 @@ def test_a_killed_export_leaves_nothing_half_done(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["m"]
 
 
+@pytest.mark.long
 def test_a_killed_export_leaves_the_old_artifact_or_the_new_one(tmp_path: Path) -> None:
     export(tmp_path / "m", 10.0)
     old = {file.name: file.read_bytes().hex() for file in (tmp_path / "m").iterdir()}

@@ -290,6 +290,7 @@ def test_a_step_waits_for_a_queue_and_knows_its_sizes_then(devices: tuple[str, .
             program.run([x])
 
 
+@pytest.mark.long
 def test_a_callable_that_outlives_its_session_leaves_no_thread() -> None:
     def meet(x: Any) -> Any:
         return x

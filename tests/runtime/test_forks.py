@@ -84,6 +84,7 @@ def run(program: str) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 def test_forks_at_any_moment() -> None:
     said = run("""
         draw, stop, pids, codes = random.Random(0), threading.Event(), [], []
@@ -194,6 +195,7 @@ def test_a_trace_that_forks_goes_on_in_both() -> None:
     assert said == "[0]\n"
 
 
+@pytest.mark.long
 def test_threads_that_fork_side_by_side() -> None:
     said = run("""
         codes = []
@@ -213,6 +215,7 @@ def test_threads_that_fork_side_by_side() -> None:
     assert said == f"{[0] * 15} {{}}\n"
 
 
+@pytest.mark.long
 def test_a_child_that_forks_itself() -> None:
     said = run("""
         def twice():
@@ -304,6 +307,7 @@ def test_events_are_whole_in_a_child() -> None:
     assert said == "{0} True True\n"
 
 
+@pytest.mark.long
 def test_a_saver_forks_at_any_moment() -> None:
     said = run(PLACE + """
         codes = []
@@ -400,6 +404,7 @@ def names(*nodes: ast.AST) -> list[str]:
             if isinstance(each, ast.Attribute | ast.Name)]
 
 
+@pytest.mark.long
 def test_forks_know_every_lock() -> None:
     """A new lock is ``freed`` or ``held``, or stands above with the reason why it need not be."""
     found = list(locks())

@@ -74,6 +74,7 @@ def test_a_lifetime_cannot_be_copied() -> None:
 # -- what programs leave behind -----------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("native", ["1", "0"])
 def test_dropped_functions_leave_nothing(
     native: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -16,6 +16,7 @@ import weft
 from weft.runtime.state import merged
 
 
+@pytest.mark.long
 def test_random_overlapping_steps_of_which_some_fail(tmp_path: Path) -> None:
     soak = Soak(8, 0, tmp_path, sets=5, failures=0.05)
     soak.run(6)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import with_source
 
+import weft.frontend.numpy_api.dispatch  # noqa: F401  its modules add the rows
 from weft.frontend.numpy_api.registry import Row
 
 _ARRAY = re.compile(r"\b([xpimz])\[([\d,\s]*|\(\))\]")

@@ -1,10 +1,10 @@
 """The tiers of the tests: the first is what ``pytest tests`` runs, the rest what that leaves out.
 
 Of each test function the first tier has as many cases as the square root of their number, spread
-evenly. Where cases are of rows (of ops, of NumPy's functions), the first function of a file that
-has cases of a row has one of them there instead, another for another row. What is marked ``long``
-is left to the rest. So a new test is in a tier by itself, and one of many cases adds little to the
-first.
+evenly. Where cases are of rows (of ops, of NumPy's functions), the first function of a folder of
+``tests`` that has cases of a row has one of them there instead, another for another row. What is
+marked ``long`` is left to the rest. So a new test is in a tier by itself, and one of many cases
+adds little to the first.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def first_tier(items: Iterable[pytest.Item]) -> list[pytest.Item]:
     for item in items:
         if item.get_closest_marker("long") is None:
             functions.setdefault(function_of(item), []).append(item)
-    rows: set[tuple[str, str]] = set()  # files and the rows that they have cases of
+    rows: set[tuple[str, str]] = set()  # folders and the rows that they have cases of
     return [item for name, cases in functions.items()
-            for item in _sample(name.partition("::")[0], cases, rows)]
+            for item in _sample(name.partition("/")[0], cases, rows)]
 
 
 def function_of(item: pytest.Item) -> str:
@@ -48,16 +48,19 @@ def row_of(item: pytest.Item) -> str | None:
 
 
 def _sample(
-    file: str, cases: Sequence[pytest.Item], rows: set[tuple[str, str]]
+    folder: str, cases: Sequence[pytest.Item], rows: set[tuple[str, str]]
 ) -> Iterator[pytest.Item]:
     others, by_row = list[pytest.Item](), dict[str, list[pytest.Item]]()
     for case in cases:
         row = row_of(case)
-        (others if row is None or (file, row) in rows else by_row.setdefault(row, [])).append(case)
+        if row is None or (folder, row) in rows:
+            others.append(case)
+        else:
+            by_row.setdefault(row, []).append(case)
     count = isqrt(len(others))
     yield from (others[at * len(others) // count] for at in range(count))
     for number, (row, group) in enumerate(by_row.items()):
-        rows.add((file, row))
+        rows.add((folder, row))
         yield group[number % len(group)]
 
 

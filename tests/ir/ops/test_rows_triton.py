@@ -14,7 +14,7 @@ from .cases import COMPUTING
 
 SCRIPT = Path(__file__).with_name("triton_rows.py")
 PARTS = [[op.name for op in COMPUTING[part::4]] for part in range(4)]  # each in a process
-ONE_OF_A_KIND = list({op.kind: op.name for op in COMPUTING}.values())
+FEW = [op.name for op in COMPUTING[::40]]
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("triton") is None,
                                 reason="Triton is not installed")
@@ -30,8 +30,8 @@ def run(*arguments: str, interpret: bool) -> list[str]:
 
 
 @pytest.mark.parametrize("names", [
-    ONE_OF_A_KIND, *(pytest.param(part, marks=pytest.mark.long) for part in PARTS)],
-    ids=["kinds", *map(str, range(len(PARTS)))])
+    FEW, *(pytest.param(part, marks=pytest.mark.long) for part in PARTS)],
+    ids=["few", *map(str, range(len(PARTS)))])
 def test_every_row_in_the_interpreter(names: list[str]) -> None:
     *failures, last = run(*names, interpret=True)
     assert not failures, "\n".join(failures)
@@ -46,6 +46,7 @@ def test_every_row_compiles(names: list[str]) -> None:
     assert last == f"done {len(names)}"
 
 
+@pytest.mark.long
 def test_loops_and_transforms_in_the_interpreter() -> None:
     """A part of ``python -m every_transform triton``: nests of transforms and random programs."""
     done = subprocess.run(
