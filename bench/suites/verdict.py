@@ -25,7 +25,7 @@ def judge(program: Program, timed: bool) -> dict[str, str]:
         return {"verdict": "cannot", "what": f"NumPy: {type(problem).__name__}: {problem}"}
     # For who has stopped waiting: Weft's turn has begun.
     print(json.dumps({"numpy": time.perf_counter() - start}), flush=True)
-    compiled = weft.compile(program.function, on_recompile="silent")
+    compiled = weft.compile(on_recompile="silent")(program.function)
     ours = copy.deepcopy(program.args)
     start = time.perf_counter()
     try:
