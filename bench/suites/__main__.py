@@ -54,7 +54,7 @@ def _one(options: argparse.Namespace) -> dict[str, str]:
 
 def _apart(options: argparse.Namespace, name: str) -> dict[str, str]:
     """A program in a process of its own."""
-    command = [sys.executable, "-W", "ignore", "-m", "bench.suites", options.suite,
+    command = [sys.executable, "-W", "ignore", "-m", str(__package__), options.suite,
                str(options.checkout), "--size", options.size, "--one", name,
                *(["--time"] if options.time else [])]
     try:
