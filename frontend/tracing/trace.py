@@ -242,8 +242,9 @@ def _recorded(
     lasting: bool, changes: Changes,
 ) -> Traced:
     made = ctx.made = []
-    inputs = [leaf if entry.param is None else _argument(ctx, entry.param, entry.kind, leaf)
-              for leaf, entry in zip(call.leaves, entries, strict=True)]
+    inputs = ctx.given = [
+        leaf if entry.param is None else _argument(ctx, entry.param, entry.kind, leaf)
+        for leaf, entry in zip(call.leaves, entries, strict=True)]
     for at, first in call.shared:
         inputs[at] = inputs[first]
     if ctx.request.flags:

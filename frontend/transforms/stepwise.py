@@ -1,5 +1,6 @@
 """What NumPy does one element after the other, as loops of the program: ``ufunc.accumulate`` and
-``ufunc.at`` of ufuncs that have no shorter way to it, ``np.vectorize``, ``np.apply_along_axis``.
+``ufunc.at`` of ufuncs that have no shorter way to it, ``np.vectorize``, ``np.apply_along_axis``,
+and LAPACK's tridiagonal equations.
 
     np.divide.accumulate(x)          carry = x[0];  for each row: carry = carry / row
     np.multiply.at(a, i, v)          for each place p of i and its v: a[p] = a[p] * v
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -30,6 +32,7 @@ from ..tracing.operand import (
     broadcast,
     broadcast_shape,
     cast,
+    matched,
     reshape,
     result_dtype,
     strong,
@@ -129,6 +132,75 @@ def polyval(coefficients: Any, x: Any) -> Any:
     found, _ = scanned("np.polyval", step, step, nothing, (cast(coefficients, kind),), None, False,
                        current())
     return found
+
+
+def _tridiagonal(
+    dtype: np.dtype[Any], dl: Any, d: Any, du: Any, b: Any, *overwrite: Any, **overwrites: Any
+) -> Any:
+    """``scipy.linalg.lapack.dgtsv``: Gaussian elimination of a tridiagonal matrix, where each row
+    is swapped with the next one if that is larger.
+
+    Where LAPACK stops at a zero pivot, ``info`` says so, but x is no number from there on."""
+    if any((*overwrite, *overwrites.values())):
+        raise error("W113", "LAPACK's overwrite_... is not supported", hint="leave it out")
+    below, middle, above, right = _diagonals(*(cast(strong(x), dtype) for x in (dl, d, du, b)))
+    ctx, rest = current(), slice(1, None)
+    zero, zeros = (ctx.full(0, middle.type.dtype, shape) for shape in ((), right.type.shape[1:]))
+
+    def eliminate(carry: Any, row: Any, _: Any) -> Any:
+        """Of two rows that begin in one column the one that stays, and what is left of the
+        other, which begins in the next column."""
+        (pivot, beside, value), (lead, *lower) = carry, row
+        upper = (beside, zero, value)
+        swap = np.less(_largeness(pivot), _largeness(lead))
+        kept, left = ([np.where(swap, *ways) for ways in zip(*pair, strict=True)]
+                      for pair in ((lower, upper), (upper, lower)))
+        first = np.where(swap, lead, pivot)
+        factor = np.where(swap, pivot, lead) / first
+        return tuple(y - factor * x for x, y in zip(kept, left, strict=True)), (first, *kept)
+
+    def substitute(carry: Any, row: Any, _: Any) -> Any:
+        (next_, after), (pivot, beside, second, value) = carry, row
+        found = (value - beside * next_ - second * after) / pivot
+        return (found, next_), found
+
+    rows = (below, getitem(middle, rest), np.append(getitem(above, rest), zero),
+            getitem(right, rest))
+    last, made = scanned("gtsv", eliminate, eliminate, tuple(
+        getitem(x, 0) for x in (middle, above, right)), rows, None, False, ctx)
+    pivots, besides, seconds, values = (
+        np.concatenate((x, np.expand_dims(y, 0)))
+        for x, y in zip(made, (last[0], zero, zero, last[2]), strict=True))
+    _, found = scanned("gtsv", substitute, substitute, (zeros, zeros),
+                       (pivots, besides, seconds, values), None, True, ctx)
+    fails = np.equal(pivots, 0)
+    info: Any = np.where(np.any(fails), np.argmax(fails) + 1, 0)
+    return (np.append(getitem(seconds, slice(0, -2)), getitem(below, -1)), pivots,
+            getitem(besides, slice(0, -1)), found, Tracer(ctx, strong(info).value, weak=True))
+
+
+def _diagonals(below: Tracer, middle: Tracer, above: Tracer, right: Tracer) -> list[Tracer]:
+    """Three diagonals and what is on the right. Raises ShapeError (W102)."""
+    given = (below, middle, above, right)
+    if [x.ndim for x in given[:3]] != [1, 1, 1] or right.ndim not in (1, 2):
+        raise error("W102", "gtsv takes three vectors, the diagonals, and a vector or a matrix",
+                    types=[x.type for x in given])
+    size = middle.type.shape[0]
+    wanted = [(size - 1,), (size,), (size - 1,), (size, *right.type.shape[1:])]
+    if size == 1 or any(differ(x.type.shape[0], shape[0])
+                        for x, shape in zip(given, wanted, strict=True)):
+        raise error("W102", "gtsv takes a diagonal of n >= 2 elements, two others of n - 1, and n "
+                            "rows on the right", types=[x.type for x in given])
+    return [matched(x, shape) for x, shape in zip(given, wanted, strict=True)]
+
+
+def _largeness(x: Any) -> Any:
+    """By which LAPACK chooses pivots."""
+    return np.abs(x.real) + np.abs(x.imag) if x.dtype.kind == "c" else np.abs(x)
+
+
+for _name, _dtype in (("sgtsv", "f4"), ("dgtsv", "f8"), ("cgtsv", "c8"), ("zgtsv", "c16")):
+    meaning(_name)(partial(_tridiagonal, np.dtype(_dtype)))
 
 
 @meaning("apply_along_axis")

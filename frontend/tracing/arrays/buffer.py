@@ -236,8 +236,12 @@ class TracedBuffer(ArrayMethods, Buffer):  # type: ignore[misc]  # both are arra
     def __setattr__(self, name: str, value: Any) -> None:
         if name.startswith("_"):
             super().__setattr__(name, value)
-        else:
-            setattr(self.traced(), name, value)
+            return
+        found = self.traced()
+        if name == "shape" and found is self.memory().tracer:
+            # Which stands for the memory, and keeps its shape.
+            found = self.__dict__["_tracer"] = found[...]
+        setattr(found, name, value)
 
     def _operate(self, ufunc: np.ufunc, *operands: Any) -> Any:
         return self.traced()._operate(ufunc, *(

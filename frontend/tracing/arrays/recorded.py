@@ -52,6 +52,8 @@ _LINEAR = ("norm", "det", "slogdet", "inv", "pinv", "solve", "lstsq", "cholesky"
 _FOURIER = ("fft", "ifft", "rfft", "irfft", "fft2", "ifft2", "fftn", "ifftn", "fftshift",
     "ifftshift")
 _SPECIAL = frozenset({"logsumexp", "softmax", "log_softmax", "polygamma"})
+# LAPACK's own names in scipy.linalg.lapack, which reads the memory of what it is given.
+_LAPACK = ("sgtsv", "dgtsv", "cgtsv", "zgtsv")
 _MODULES: Mapping[str, ModuleType] = MappingProxyType({
     **dict.fromkeys((*NAMES, *LISTED, *_UNASKED), np), "fftfreq": np.fft, "rfftfreq": np.fft,
     **dict.fromkeys(_LINEAR, np.linalg), **dict.fromkeys(_FOURIER, np.fft)})
@@ -153,6 +155,10 @@ def recorded(function: Any) -> Callable[..., Any] | None:
         own = vars(sys.modules.get("scipy.special", _NOTHING)).get(function.__name__)
         if own is not None and own is function:
             return _special(function, function.__name__)
+    if type(function).__name__ == "fortran":
+        home = vars(sys.modules.get("scipy.linalg.lapack", _NOTHING))
+        return next((_special(function, name) for name in _LAPACK
+                     if name in home and home[name] is function), None)
     return None
 
 

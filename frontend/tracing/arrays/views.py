@@ -21,6 +21,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 from weakref import ref
 
+import numpy as np
+
 from ....ir.diagnose import Error, error
 from ....ir.indices.index import row_major, symbol, symbols_of
 from ....ir.ops.op import Kind, OpDef
@@ -154,6 +156,17 @@ class OfRow(Link):
         found, = self.row.grad(self.ctx.builder, value, base.value, value, **self.attrs)
         moved: TracedArray = self.ctx.tracer(found)
         return moved
+
+
+class Reshaped(OfRow):
+    """The link of an array of which the very shape was set: NumPy does that without a copy, or it
+    raises."""
+
+    __slots__ = ()
+
+    @property
+    def certain(self) -> bool:
+        return True
 
 
 def link(result: TracedArray, found: Link) -> None:
@@ -326,6 +339,41 @@ def _writable(x: TracedArray, ctx: Recording) -> None:
             f"{x.name} belongs to the function around this one and cannot be changed in place here",
             here if here.plain is None else here.plain, locs=user_loc(), types=[x.type],
             hint="change a copy of it, x.copy(), and return that")
+
+
+def set_shape(x: TracedArray, shape: Any) -> None:
+    """Give the very object x another shape. Its memory and the other views of it stay: what x was
+    goes on as an array that nobody has a name for, and x becomes a view of that. Raises
+    UnsupportedError (W113) for arrays of the caller's, for those of a trace around, which other
+    names may stand for there, and for views whose elements NumPy may find to lie too far apart."""
+    refresh(x)
+    ctx = x.context()
+    if x.is_scalar or x.argument or ctx.nested or ctx.made is None or rivals(x) or any(
+            x is each for each in ctx.given):
+        raise _shape_refused(x)
+    old: TracedArray = ctx.tracer(x.value)
+    for part in ("made", "ordered", "dense", "link", "version", "seen", "asked"):
+        setattr(old, part, getattr(x, part))
+    new: TracedArray = ctx.apply(np.reshape, (old, shape))
+    found = new.link
+    if found is None:  # it has this shape
+        return
+    if isinstance(found, OfRow) and old.link is None:
+        new.link = Reshaped(old, ctx, found.row, found.attrs, found.type)
+    elif not found.certain:
+        raise _shape_refused(x)
+    for each in ctx.made:
+        view = each()
+        if view is not None and view.link is not None and view.link.base is x:
+            view.link.base = old
+    for part in ("_value", "link", "ordered", "dense", "seen", "asked"):
+        setattr(x, part, getattr(new, part))
+    x.taken = None
+
+
+def _shape_refused(x: TracedArray) -> Error:
+    return error("W113", "the shape of this traced array cannot be set", locs=user_loc(),
+                 types=[x.type], hint="write x = x.reshape(shape)")
 
 
 def _changed(x: TracedArray, changed: TracedArray) -> Error:

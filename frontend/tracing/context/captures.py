@@ -52,6 +52,9 @@ class Captures(Generic[T]):
     def find(self, array: Array) -> T | None:
         """What the trace has of an array, if that is captured."""
         held = self._held.get(id(array))
+        if held is not None and array.shape != held.capture.param.type.shape:
+            self._keep_shapes()
+            held = None
         return None if held is None else held.tracer
 
     def add(self, capture: Capture, tracer: T, locs: tuple[Loc, ...]) -> T:
@@ -70,12 +73,23 @@ class Captures(Generic[T]):
     def check_unchanged(self) -> None:
         """Raises TracerError (W203) if an array was changed since it was captured: the program
         would see only its last state."""
+        self._keep_shapes()
         for held in self._held.values():
             if _checksum(held.capture.array) != held.checksum:
                 raise error("W203", f"array '{held.capture.param.name.removesuffix(':0')}' was "
                                     "changed while tracing, after it was used", locs=held.locs,
                             types=[held.capture.param.type],
                             hint="fill the array before it is used, or use a copy")
+
+    def _keep_shapes(self) -> None:
+        """Of arrays of which the shape was set since, take views that have the one before."""
+        there, self._held = self._held, {}
+        for held in there.values():
+            (param, array), shape = held.capture, held.capture.param.type.shape
+            if array.shape != shape:
+                held = _Held(Capture(param, array.reshape(shape)), held.tracer, held.checksum,
+                             held.locs)
+            self._held[id(held.capture.array)] = held
 
     def clear(self) -> None:
         """Let go of all of them."""

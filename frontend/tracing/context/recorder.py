@@ -62,6 +62,7 @@ class TraceContext(Effects):
         self.alive = True
         # The tracers of a trace that has an end, which none should outlive; see ``lost``.
         self.made: list[ref[Tracer]] | None = None if parent is None else parent.made
+        self.given: list[Any] = []  # the arguments, while the function runs
         self.writes: Writes = Writes() if parent is None else parent.writes
         self.traced_memory: bool = parent is not None and parent.traced_memory  # of a Buffer
         # How many transforms differentiate what is recorded now, those of a trace around included.

@@ -76,6 +76,7 @@ class Recording(Protocol):
     endless: bool
     rewritten: Any
     made: list[ref[Any]] | None
+    given: list[Any]
     writes: Writes
     refused: Error | None
     classed: Error | None

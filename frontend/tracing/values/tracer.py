@@ -75,8 +75,7 @@ class Tracer(Unknown, ArrayMethods):
 
     @shape.setter
     def shape(self, value: Any) -> None:
-        raise error("W113", "the shape of a traced array cannot be set", locs=user_loc(),
-                    types=[self.type], hint="write x = x.reshape(shape)")
+        views.set_shape(self, value)
 
     @property
     def size(self) -> Any:
