@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from cache_storm import DAMAGES, Storm
 
-from weft.codegen.cache import Cache, cache, key_of
+from weft.codegen.cache import Cache, key_of
 
 PROGRAM = """
 import numpy as np, sys, weft
