@@ -118,7 +118,7 @@ def program(seed: int, number: int) -> Program:
     spaces = []
     for call in range(3):
         names = dict(zip(("x", "y", "d", "l", "o", "at", "k"), space[f"args{call}"](), strict=True))
-        _writeable(names)
+        writeable(names)
         spaces.append({**space, **names})
     body = Body(rng, spaces)
     interrupted = rng.random() < 0.06
@@ -138,11 +138,11 @@ def program(seed: int, number: int) -> Program:
     if fault or interrupted:
         features.add(f"fails by {fault}" if fault else "is interrupted")
         texts = (FAULTS[fault],) if fault else INTERRUPTED
-        parts = {"out": "t", "x": rng.choice(TARGETS[:4]), "n": rng.choice((0, 1, 2)),
+        parts = {"out": "r", "x": rng.choice(TARGETS[:4]), "n": rng.choice((0, 1, 2)),
                  "test": body.test()}
         at = rng.choice([*tops, len(lines), len(lines)])
         lines[at:at] = [text.format(**parts) for text in texts]
-        back += ["t"] * (fault not in ("assert", "raise"))
+        back += ["r"] * (fault not in ("assert", "raise"))
     back += rng.sample((*body.arrays, "d", "l", "o", "at", "k"), rng.randint(0, 2))
     text = "\n    ".join(("def f(x, y, d, l, o, at, k):", *lines, f"return {', '.join(back)}"))
     text = re.sub(r"\b_0\b", "x", re.sub(r"\b_1\b", "y", text))
@@ -162,20 +162,20 @@ def script(program: Program) -> str:
         "            print(type(problem).__name__, problem, *given, sep='\\n  ')\n")
 
 
-def _writeable(nest: Any) -> None:
-    """Let NumPy draw, too, what writes to read-only arrays."""
+def writeable(nest: Any) -> None:
+    """Make all arrays writeable: NumPy is to draw what writes to read-only ones, too."""
     parts: Sequence[Any] = ()
     if isinstance(nest, np.ndarray):
         with suppress(ValueError):  # a view of one
             nest.flags.writeable = True
     elif isinstance(nest, dict):
         parts = [*nest.values()]
-    elif isinstance(nest, list):
+    elif isinstance(nest, (list, tuple)):
         parts = nest
     elif hasattr(nest, "w"):
         parts = [nest.w]
     for part in parts:
-        _writeable(part)
+        writeable(part)
 
 
 def _try(maker: Callable[[Body], None], body: Body) -> None:
