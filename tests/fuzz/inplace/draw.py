@@ -1,6 +1,7 @@
 """A random program as the text of a module: ``f(x, y, d, l, o, at, k)`` and its arguments.
 
-    x, y: arrays  d: a dict of two  l: a list of two  o: an object with one and a count  at, k: numbers
+    x, y: arrays  d: a dict of two  l: a list of two  o: an object with one, and a count
+    at, k: numbers
 
 Most lines are those of ``steps_buffers``, with the arguments' arrays, parts of containers too, in
 the place of its own. A line is kept where NumPy can run it for all sets of arguments; one that is
@@ -99,7 +100,10 @@ class Body(Page):
     def inner(self) -> Body:
         """A block of this body, with values of its own."""
         made = copy.copy(self)
-        made.spaces, made.lines, made.arrays = copy.deepcopy(self.spaces), [], [*self.arrays]
+        made.lines, made.arrays = [], [*self.arrays]
+        made.spaces = [{**space, **copy.deepcopy({
+            name: value for name, value in space.items() if isinstance(
+                value, (np.ndarray, list, space["Box"])) or name == "d"})} for space in self.spaces]
         return made
 
     def test(self) -> str:
@@ -151,7 +155,7 @@ def program(seed: int, number: int) -> Program:
 
 def script(program: Program) -> str:
     """A program that needs only NumPy and Weft, and prints what both make of its arguments."""
-    return program.text.replace("import numpy as np\n", "import numpy as np\nimport weft as W\n", 1) + (
+    return "import weft as W\n" + program.text + (
         "\n\ncompiled = W.compile(f, on_recompile='silent')\n"
         "for args in (args0, args1, args2):\n"
         "    for g in (f, compiled):\n"
@@ -181,11 +185,11 @@ def writeable(nest: Any) -> None:
 def _try(maker: Callable[[Body], None], body: Body) -> None:
     try:
         maker(body)
-    except (LookupError, AttributeError, TypeError):  # what it names is no array any more
+    except (LookupError, AttributeError):  # what it names is no array any more
         return
 
 
-# -- lines of our own --------------------------------------------------------------------------------
+# -- lines of our own ----------------------------------------------------------------------------
 
 
 def _block(body: Body) -> list[str]:

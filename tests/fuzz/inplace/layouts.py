@@ -58,19 +58,20 @@ def _shared(rng: random.Random, name: str, other: str, x: Any) -> list[str]:
         return [f"{name} = {other}[{rng.choice(('1:', ':1', ':-1', '::2'))}]"]
     held = f"np.zeros({(2 * x.shape[0] + 2, *x.shape[1:])}, {x.dtype.str!r})"
     parts = ("::2", "1::2") if kind == "interlaced" else (":-1", "1:")
-    size = x.shape[0] + (kind == "beside")
-    return [f"h = {held}[:{2 * x.shape[0] if kind == 'interlaced' else size}]", f"h[...] = {other}[:1]"
-            if x.size else "", f"{other}, {name} = h[{parts[0]}], h[{parts[1]}]"]
+    size = 2 * x.shape[0] if kind == "interlaced" else x.shape[0] + (kind == "beside")
+    return [f"h = {held}[:{size}]", f"h[...] = {other}[:1]" if x.size else "",
+            f"{other}, {name} = h[{parts[0]}], h[{parts[1]}]"]
 
 
 def arguments(rng: random.Random) -> tuple[str, set[str]]:
     """The text of three functions that make the arguments ``x, y, d, l, o, at, k``, and what is
     special about them."""
     dtype, shape = np.dtype(rng.choice(DTYPES)), rng.choice(SHAPES)
-    types = {name: (dtype, shape) for name in PLACES}
+    types = dict.fromkeys(PLACES, (dtype, shape))
     for name in PLACES[1:]:
         if rng.random() < 0.35:
-            types[name] = np.dtype(rng.choice(DTYPES)), rng.choice((shape, shape, rng.choice(SHAPES)))
+            types[name] = (np.dtype(rng.choice(DTYPES)),
+                           rng.choice((shape, shape, rng.choice(SHAPES))))
     alias = rng.sample(PLACES, 2) if rng.random() < 0.3 else []
     if alias and types[alias[0]] != types[alias[1]]:
         types[alias[1]] = types[alias[0]]

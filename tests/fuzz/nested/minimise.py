@@ -15,8 +15,8 @@ from ..minimise import signature
 def minimise(
     program: Any, check: Callable[[Any], Any], what: str, seconds: float
 ) -> Any:
-    """The smallest program (a dataclass with a ``text``) found in so many seconds of which ``check``
-    says alike."""
+    """The smallest program, a dataclass with a ``text``, found in so many seconds whose finding
+    reads alike."""
     end, wanted = time.monotonic() + seconds, signature(what)[:60]
     tried: set[str] = set()
     while True:
