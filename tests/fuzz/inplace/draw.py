@@ -138,7 +138,8 @@ def program(seed: int, number: int) -> Program:
             features.add(maker.__name__.strip("_"))
     lines = [line for each in body.lines for line in each.split("\n")]
     tops = [at for at, line in enumerate(lines) if not line.startswith((" ", "else:"))]
-    back = [rng.choice(body.arrays)]
+    names = [name for name in (*body.arrays, "d", "l", "o", "at", "k") if _is_there(name, body)]
+    back = [rng.choice(names)]
     if fault or interrupted:
         features.add(f"fails by {fault}" if fault else "is interrupted")
         texts = (FAULTS[fault],) if fault else INTERRUPTED
@@ -147,7 +148,7 @@ def program(seed: int, number: int) -> Program:
         at = rng.choice([*tops, len(lines), len(lines)])
         lines[at:at] = [text.format(**parts) for text in texts]
         back += ["r"] * (fault not in ("assert", "raise"))
-    back += rng.sample((*body.arrays, "d", "l", "o", "at", "k"), rng.randint(0, 2))
+    back += rng.sample(names, rng.randint(0, 2))
     text = "\n    ".join(("def f(x, y, d, l, o, at, k):", *lines, f"return {', '.join(back)}"))
     text = re.sub(r"\b_0\b", "x", re.sub(r"\b_1\b", "y", text))
     return Program(f"{HEAD}\n\n{made}\n\n\n{text}\n", interrupted, tuple(sorted(features)))
@@ -180,6 +181,14 @@ def writeable(nest: Any) -> None:
         parts = [nest.w]
     for part in parts:
         writeable(part)
+
+
+def _is_there(name: str, body: Body) -> bool:
+    try:
+        body.value(name)
+    except (LookupError, AttributeError, ValueError):
+        return False
+    return True
 
 
 def _try(maker: Callable[[Body], None], body: Body) -> None:
