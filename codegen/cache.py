@@ -83,7 +83,11 @@ class Cache:
             try:
                 with open(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
                     file.write(_MAGIC + _digest(key, data) + data)
-                os.replace(name, path)
+                try:
+                    os.replace(name, path)
+                except IsADirectoryError:  # nobody's, and in the way for ever
+                    os.rmdir(path)
+                    os.replace(name, path)
             except BaseException:
                 with suppress(OSError):
                     os.unlink(name)

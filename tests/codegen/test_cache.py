@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cache_storm import DAMAGES, Storm
 
-from weft.codegen.cache import Cache, cache, key_of
+from weft.codegen.cache import Cache, key_of
 
 PROGRAM = """
 import numpy as np, sys, weft
@@ -68,34 +69,22 @@ def test_keys_tell_parts_apart() -> None:
     assert len({key_of("ab", "c"), key_of("a", "bc"), key_of("abc"), key_of("ab", "c", "")}) == 4
 
 
-def test_damaged_entries_are_found_and_removed(folder: Path) -> None:
-    """Every way to damage a file: bits, ends, other files' contents, nothing at all."""
-    store, rng = Cache(folder), random.Random(0)
-    data = {key_of(str(at)): bytes(rng.randrange(256) for _ in range(rng.randrange(400)))
-            for at in range(40)}
-    for _ in range(1000):
-        key = rng.choice([*data])
-        store.put(key, data[key])
-        path = Path(store.folder, key[:2], key)
-        whole = bytearray(path.read_bytes())
-        kind = rng.randrange(5)
-        if kind == 0:
-            whole[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
-        elif kind == 1:
-            del whole[rng.randrange(len(whole)):]
-        elif kind == 2:
-            whole += b"\0"
-        elif kind == 3:
-            whole = bytearray(rng.randrange(256) for _ in range(len(whole)))
-        else:  # what is right, under another key
-            other = rng.choice([each for each in data if each != key])
-            store.put(other, data[other])
-            whole = bytearray(Path(store.folder, other[:2], other).read_bytes())
-        path.write_bytes(bytes(whole))
-        assert store.get(key) is None and not path.exists()
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_damaged_entries_are_found_and_made_anew(folder: Path, kind: str) -> None:
+    """Every way to damage a file."""
+    store, rng = Cache(folder), random.Random(kind)
+    data = {key_of(str(at)): rng.randbytes(rng.randrange(400)) for at in range(40)}
+    folder.mkdir()
     for key, held in data.items():
         store.put(key, held)
-        assert store.get(key) == held
+    for _ in range(100):
+        key, other = rng.sample([*data], 2)
+        DAMAGES[kind](*(Path(store.folder, each[:2], each) for each in (key, other)), rng)
+        for each in (key, other):
+            assert store.get(each) in (None, data[each])
+            store.put(each, data[each])
+            assert store.get(each) == data[each]
+    assert store.verify() == []
     damaged = files(folder)[3]
     damaged.write_bytes(b"weft entry 2\n")
     assert store.verify() == [damaged.name]
@@ -161,15 +150,9 @@ def test_files_are_private(folder: Path) -> None:
 
 
 @pytest.mark.long
-def test_processes_that_race_and_are_killed(folder: Path) -> None:
-    for _ in range(3):
-        racing = [subprocess.Popen([sys.executable, "-c", PROGRAM, "4"], stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True) for _ in range(4)]
-        racing[0].kill()
-        for process in racing[1:]:
-            _, problem = process.communicate(timeout=300)
-            assert process.returncode == 0, problem
-        racing[0].communicate()
-    store = cache()
-    assert store is not None and store.verify() == []
-    assert run(4)[0] == 0
+def test_a_small_storm(tmp_path: Path) -> None:
+    """Some of ``python tests/cache_storm.py``: processes race, are killed, and meet damage."""
+    storm = Storm(tmp_path, 11, 0)
+    storm.kill(3, 3)
+    storm.damage(200, every=200)
+    assert storm.seen["kills"] == 3 and storm.seen["damages"] == 200

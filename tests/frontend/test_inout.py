@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import operator
-import random
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -411,94 +409,3 @@ def test_nothing_python_runs_in_a_warm_call() -> None:
     finally:
         sys.setprofile(None)
     assert [name for name in names if name != "<lambda>"] == []
-
-
-# -- random programs ----------------------------------------------------------------------------
-
-OPERATORS = ("+=", "-=", "*=")
-
-
-def program(rng: random.Random) -> str:
-    """A function of two arrays, a dict of one and a place, that writes to what it is given."""
-    lines, names = ["def f(x, y, d, i):"], ["x", "y", "d['w']"]
-    for at in range(rng.randint(2, 7)):
-        target, source = rng.choice(names), rng.choice(names)
-        index = rng.choice(["[0]", "[1:]", "[:, 1]", "[...]", "[::-1]", "[:, ::2]", "[0, 2]", ".T"])
-        number = rng.choice(["1.5", f"{source}.sum()", f"{source}[0, 1]"])
-        value = rng.choice([number, f"{target}{index} * 2"])
-        kind = rng.randrange(8)
-        if kind == 0 and index != ".T":
-            lines.append(f"    {target}{index} = {value}")
-        elif kind == 1:
-            lines.append(f"    {target} {rng.choice(OPERATORS)} {source} + 1")
-        elif kind == 2:
-            lines += [f"    v{at} = {target}{'[1:]' if index == '[0, 2]' else index}",
-                      f"    v{at} {rng.choice(OPERATORS)} 2"]
-        elif kind == 3:
-            lines += [f"    if {source}[0, 0] > 0:", f"        {target}[1] = {number}",
-                      "    else:", f"        {target} += 1"]
-        elif kind == 4:
-            lines += [f"    for k in range({rng.randint(1, 4)}):",
-                      f"        {target}[k % 2, k % 3] += {source}[0, 0] * 0.5"]
-        elif kind == 5:
-            lines.append(f"    np.multiply({target}, 0.5, out={target})")
-        elif kind == 6:
-            lines.append(f"    d['n{rng.randrange(2)}'] = {source} * 2")
-        else:
-            lines.append(f"    d['s'] = {source}.sum()")
-    lines.append(f"    t = d['t'] = {rng.choice(names)}[0].take(i)")  # which may fail
-    lines.append(f"    return {rng.choice(['t', 'x', 'd', 'y, t'])}")
-    return "\n".join(lines)
-
-
-def arguments(rng: random.Random) -> tuple[Any, ...]:
-    def array() -> Any:
-        made = np.array([float(rng.randint(-9, 9)) for _ in range(6)]).reshape(2, 3)
-        form = rng.randrange(4)
-        if form == 1:
-            return np.asfortranarray(made)
-        if form == 2:
-            held = np.zeros((4, 6))
-            held[::2, ::2] = made
-            return held[::2, ::2]
-        return made
-
-    x, y = array(), array()
-    w = rng.choice([array(), array(), x])
-    return x, y, {"w": w}, rng.choice([0, 1, 2, 2, 1, 9])
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_random_programs(seed: int) -> None:
-    check_program(seed)
-
-
-def check_program(seed: int) -> None:
-    """A program and two calls of it, of which some fail: caught and compared with NumPy."""
-    rng = random.Random(seed)
-    text = program(rng)
-    names: dict[str, Any] = {"np": np}
-    path = f"<inout {seed}>"
-    import linecache
-    linecache.cache[path] = (len(text), None, [line + "\n" for line in text.split("\n")], path)
-    exec(compile(text, path, "exec"), names)
-    made = compiled(names["f"])
-    for _ in range(3):
-        args = arguments(rng)
-        plain, ours, before = (copy.deepcopy(args) for _ in range(3))
-        try:
-            wanted = names["f"](*plain)
-        except IndexError:
-            with pytest.raises(IndexError):
-                made(*ours)
-            assert told(ours) == told(before), text
-            continue
-        try:
-            found = made(*ours)
-        except weft.Error as problem:
-            assert problem.code == "W203", (text, problem)
-            assert told(ours) == told(before), text
-            continue
-        assert told(ours) == told(plain), text
-        assert told(found) == told(wanted), text
-        assert operator.is_(found, ours[0]) == operator.is_(wanted, plain[0]), text

@@ -54,7 +54,7 @@ def main(
 
 def _parser(prog: str, description: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=prog, description=description)
-    parser.add_argument("--count", type=int, default=1000, help="how many programs")
+    parser.add_argument("--count", "--programs", type=int, default=1000, help="how many programs")
     parser.add_argument("--first", type=int, default=0, help="the number of the first one")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2, help="worker processes")

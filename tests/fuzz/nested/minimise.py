@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import ast
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from ..minimise import signature
-from .check import check
-from .draw import Program
 
 
-def minimise(program: Program, number: int, what: str, seconds: float) -> Program:
-    """The smallest program found in so many seconds whose finding reads alike."""
+def minimise(
+    program: Any, check: Callable[[Any], Any], what: str, seconds: float
+) -> Any:
+    """The smallest program, a dataclass with a ``text``, found in so many seconds whose finding
+    reads alike."""
     end, wanted = time.monotonic() + seconds, signature(what)[:60]
     tried: set[str] = set()
     while True:
@@ -24,7 +26,7 @@ def minimise(program: Program, number: int, what: str, seconds: float) -> Progra
             if text in tried:
                 continue
             tried.add(text)
-            outcome = check(replace(program, text=text), number)
+            outcome = check(replace(program, text=text))
             if outcome.verdict == "finding" and signature(outcome.what)[:60] == wanted:
                 program = replace(program, text=text)
                 break

@@ -9,6 +9,7 @@ import faulthandler
 import json
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from .check import check
@@ -23,11 +24,15 @@ def report(seed: int, number: int, seconds: float) -> dict[str, Any]:
     found: dict[str, Any] = {"done": number, "verdict": outcome.verdict, "what": outcome.what,
                              "features": drawn.features}
     if outcome.verdict == "finding":
-        found["script"] = minimise(drawn, number, outcome.what, seconds).text
+        found["script"] = minimise(drawn, lambda each: check(each, number), outcome.what,
+                                   seconds).text
     return found
 
 
-def main(args: list[str]) -> None:
+def main(
+    args: list[str], report: Callable[[int, int, float], dict[str, Any]] = report
+) -> None:
+    """Print the reports of a range of programs."""
     faulthandler.enable()
     warnings.simplefilter("ignore")
     seed, first, last = map(int, args[:3])

@@ -1,0 +1,225 @@
+"""What NumPy leaves in the arguments, and what Weft leaves there: bit for bit.
+
+    NumPy returns      so does Weft, with equal results and arguments, the same of them returned; or
+                       it refuses, which is counted
+    NumPy raises       Weft raises an error of that class
+    Weft raises        all arguments are what they were
+
+Bits are those of the numbers: one NaN is as good as another.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from support import with_source
+
+import weft
+
+from .draw import Program, writeable
+
+CALLS = 3
+STOPS = 6  # interrupts of one program
+UNSUPPORTED = re.compile(r"W2|W113|W127|W1\d\d .* (on one way and|before the loop and) ")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """``ok``, ``refused`` or ``finding``, and what it is."""
+
+    verdict: str
+    what: str = ""
+
+
+class MismatchError(Exception):
+    """Something differs."""
+
+
+class Stop(KeyboardInterrupt):
+    """What a signal's handler raises."""
+
+
+Parts = tuple[list[int], list[int]]
+"""Of an array: which of the arguments' parts it is, and of which it has the memory."""
+
+
+class Given:
+    """Arguments, and what they were made of, which may be elsewhere after a call."""
+
+    def __init__(self, args: Any) -> None:
+        self.args = args
+        self.parts = _parts(args)
+
+    def told(self) -> Any:
+        """What the arguments are, and the arrays that they were, with the memory around these."""
+        return told(self.args), [
+            (array.dtype.str, _bytes(array), None if array.base is None else _bytes(array.base))
+            for array in self.parts if isinstance(array, np.ndarray)]
+
+    def where(self, nest: Any) -> list[list[int]]:
+        """Which of the parts stand in a nest."""
+        return [[at for at, one in enumerate(self.parts) if one is each] for each in _parts(nest)]
+
+    def of(self, result: Any) -> list[Parts]:
+        """Which of the parts the arrays of a nest are, and whose memory they have."""
+        return [([at for at, one in enumerate(self.parts) if one is each],
+                 [at for at, one in enumerate(self.parts) if _is_all_of(each, one)])
+                for each in _parts(result) if isinstance(each, np.ndarray)]
+
+
+def _is_all_of(x: Any, y: Any) -> bool:
+    """Whether two arrays are the same elements in memory."""
+    return isinstance(y, np.ndarray) and (x.ctypes.data, x.size, x.dtype) == (
+        y.ctypes.data, y.size, y.dtype)
+
+
+def told(nest: Any) -> Any:
+    """What a nest is: not how arrays lie in memory."""
+    if isinstance(nest, (np.ndarray, np.generic)):
+        kind = "array" if isinstance(nest, np.ndarray) else "number"
+        return kind, nest.dtype.newbyteorder("=").str, nest.shape, _bytes(nest)
+    if isinstance(nest, dict):
+        return [(key, told(item)) for key, item in nest.items()]
+    if isinstance(nest, (list, tuple)):
+        return type(nest).__name__, [told(item) for item in nest]
+    if hasattr(nest, "__dict__"):
+        return type(nest).__name__, told(vars(nest))
+    return type(nest).__name__, repr(nest)
+
+
+def _parts(nest: Any) -> list[Any]:
+    """The arrays and containers of a nest."""
+    if isinstance(nest, np.ndarray):
+        return [nest]
+    items = (nest.values() if isinstance(nest, dict) else nest if isinstance(nest, (list, tuple))
+             else vars(nest).values() if hasattr(nest, "__dict__") else None)
+    return [] if items is None else [nest, *(each for item in items for each in _parts(item))]
+
+
+def _bytes(x: Any) -> bytes:
+    """Its elements in order, with one NaN for all."""
+    x = np.array(x)
+    x = x.astype(x.dtype.newbyteorder("="))
+    if x.dtype.kind in "fc":
+        parts = x.reshape(-1).view(f"f{x.real.itemsize}")
+        x = np.where(np.isnan(parts), np.nan, parts)
+    return bytes(x.tobytes())
+
+
+def check(program: Program) -> Outcome:
+    """Run a program with all its arguments."""
+    try:
+        refused = _checked(program)
+    except MismatchError as problem:
+        return Outcome("finding", str(problem))
+    except Exception as problem:
+        return Outcome("finding", _named(problem))
+    return Outcome("refused" if refused else "ok", refused)
+
+
+def _checked(program: Program) -> str:
+    host = SimpleNamespace(host_call=lambda function, spec, *args: np.array(function(*args))[()],
+                           Spec=lambda *args: None)
+    plain = with_source.run(program.text, {"W": host, "__name__": __name__})
+    own = with_source.run(program.text, {"W": weft, "__name__": __name__})
+    compiled = weft.compile(own["f"], on_recompile="silent")
+    refused = ""
+    with np.errstate(all="ignore"):
+        for call in range(CALLS):
+            refused = _call(plain, own, compiled, call, program) or refused
+    return refused
+
+
+def _call(plain: Any, own: Any, compiled: Any, call: int, program: Program) -> str:
+    """One call; why it was refused."""
+    theirs, ours, before = (Given(space[f"args{call}"]()) for space in (plain, own, own))
+    wanted, theirs_error = _caught(plain["f"], theirs)
+    lines = program.text.partition("def f(")[2]
+    branches = any(word in lines for word in ("if ", "for ", "while "))
+    if theirs_error is None and program.interrupted:
+        _interrupted(own, compiled, call, before, theirs)
+    found, error = _caught(compiled, ours)
+    raised = f"NumPy raises {_named(theirs_error)}"
+    if error is not None:
+        if ours.told() != before.told() or ours.where(ours.args) != before.where(before.args):
+            raise MismatchError(f"arguments were changed by a call that raised {_named(error)}")
+        if theirs_error is not None and isinstance(error, type(theirs_error)):
+            return ""
+        if UNSUPPORTED.match(_named(error)):
+            return _named(error)
+        raise MismatchError(f"{_named(error)}, {raised}")
+    if theirs_error is not None:
+        if "read-only" in str(theirs_error):  # a write that changes nothing is none
+            theirs = Given(plain[f"args{call}"]())
+            writeable(theirs.args)
+            _, theirs_error = _caught(plain["f"], theirs)
+            if theirs_error is None and ours.told() == theirs.told():
+                return ""
+        raise MismatchError(f"no error, {raised}")
+    if ours.told() != theirs.told():
+        raise MismatchError(f"arguments are {ours.args}, NumPy leaves {theirs.args}")
+    if told(found) != told(wanted):
+        raise MismatchError(f"the result is {found!r}, NumPy's {wanted!r}")
+    for what, ours_of, theirs_of in (("returned", found, wanted),
+                                     ("in containers", ours.args, theirs.args)):
+        if not _agree(ours.of(ours_of), theirs.of(theirs_of), branches):
+            raise MismatchError(f"other arrays are {what}")
+    return ""
+
+
+def _agree(ours: list[Parts], theirs: list[Parts], branches: bool) -> bool:
+    """Whether arrays are those that they are in NumPy, or others of that memory. Which one it is
+    may depend on a branch: Weft has a new array then."""
+    return all({*one} <= {*all_theirs} and (branches or {*other} <= {*held})
+               for (one, held), (other, all_theirs) in zip(ours, theirs, strict=True))
+
+
+def _caught(function: Callable[..., Any], given: Given) -> tuple[Any, Exception | None]:
+    try:
+        return function(*given.args), None
+    except Exception as problem:
+        return None, problem
+
+
+def _named(problem: Exception | None) -> str:
+    if problem is None:
+        return "nothing"
+    text = f"{type(problem).__name__}: {problem}"
+    if isinstance(problem, weft.Error):
+        text = f"{problem.code} {problem.message}"
+    return text.split("\n")[0]
+
+
+def _interrupted(own: Any, compiled: Any, call: int, before: Given, after: Given) -> None:
+    """Calls that a signal ends, at a random moment, have left all, or nothing."""
+    rng = random.Random(call)
+    _, error = _caught(compiled, Given(own[f"args{call}"]()))
+    if error is not None:  # it is refused
+        return
+
+    def stop(*_: object) -> None:
+        raise Stop
+
+    kept = signal.signal(signal.SIGALRM, stop)
+    try:
+        for _ in range(STOPS):
+            given, done = Given(own[f"args{call}"]()), False
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 10 ** rng.uniform(-5, -3))
+                compiled(*given.args)
+                done = True
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except Stop:
+                pass
+            if given.told() != after.told() and (done or given.told() != before.told()):
+                raise MismatchError("a call that was interrupted has left half of what it writes")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, kept)
