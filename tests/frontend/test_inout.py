@@ -409,3 +409,20 @@ def test_nothing_python_runs_in_a_warm_call() -> None:
     finally:
         sys.setprofile(None)
     assert [name for name in names if name != "<lambda>"] == []
+
+
+@pytest.mark.parametrize("make", [lambda: np.arange(6.0), lambda: np.arange(12.0)[::2], X.copy,
+                                  lambda: np.asfortranarray(X)],
+                         ids=["vector", "strided", "matrix", "fortran"])
+def test_what_may_be_a_copy_may_be_one_in_loops_too(make: Callable[[], Any]) -> None:
+    def function(x: Any, n: Any) -> None:
+        flat = x.ravel()  # of a strided or a Fortran array, a copy
+        k = 0
+        while k < n:
+            k += 1
+            flat *= 2
+
+    x = make()
+    with pytest.raises(weft.Error, match=r"W203: whether .* has changed with the array it was"):
+        compiled(function)(x, 2)
+    assert told(x) == told(make())

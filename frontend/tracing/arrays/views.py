@@ -55,7 +55,9 @@ class Indexed(Link):
 
     def again(self, base: TracedArray) -> TracedArray:
         made = self.follow(base)
-        link(made, Indexed(base, self.get, self.put))
+        if made is base:  # which is no view of itself
+            made = base.ctx.tracer(base.value)
+        link(made, type(self)(base, self.get, self.put))
         return made
 
 
