@@ -51,6 +51,16 @@ def orbit(y: Any, n: int) -> Any:
     return np.array(path), len(path)
 
 
+def triangle(y: Any, n: int) -> Any:
+    """Of which each round takes more of a row than the one before."""
+    x = np.outer(np.cos(np.arange(n)), np.resize(y, n))
+    found, part = np.eye(n), np.zeros(n)
+    for i in range(n - 1):
+        found[i + 1:, i] = found[i, i + 1:] = x[:, i] @ x[:, i + 1:]
+        part[i] = np.sum(x[i, :i + 1]) - x[i, i:].max()
+    return found, part
+
+
 def some_rounds(y: Any, n: int) -> Any:
     u, kept, total = y.copy(), [], 0.0
     for k in range(n):
@@ -68,7 +78,7 @@ def sizes_by_rounds(y: Any, n: int) -> Any:
     return total
 
 
-PROGRAMS = (runge_kutta, wave, orbit, some_rounds, sizes_by_rounds)
+PROGRAMS = (runge_kutta, wave, orbit, some_rounds, sizes_by_rounds, triangle)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -98,6 +108,15 @@ def test_graphs_do_not_grow_with_the_rounds(program: Callable[..., Any]) -> None
         return sum(1 for _ in all_nodes(graph))
 
     assert size(2000) == size(5000)
+
+
+def test_rounds_that_differ_in_their_sizes_are_a_loop_sooner() -> None:
+    """Each of them would be a kernel of its own, which are never found to be equal."""
+    def size(rounds: int) -> int:
+        graph = weft.compile(lambda y: triangle(y, rounds)).trace(RNG.random(9)).graph
+        return sum(1 for _ in all_nodes(graph))
+
+    assert size(400) == size(800)
 
 
 def test_lists_of_few_large_items_have_no_room_for_one_of_each_round() -> None:

@@ -21,7 +21,6 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -69,7 +68,7 @@ def unrolled(items: Any, roots: Callable[[], Any] | None, body: Callable[[Any], 
         return
     sized = isinstance(items, (list, tuple, dict, range, np.ndarray, Tracer, Zipped, *PLAIN))
     with loops.inside(body.__code__, len(items) if sized else 0):
-        yield partial(_check_patience, loops.around)
+        yield _Patience(loops.around).check
 
 
 def _loops() -> Loops:
@@ -82,14 +81,32 @@ def _nothing() -> None:
     pass
 
 
-def _check_patience(around: Mapping[CodeType, int]) -> None:
-    ctx = current()
-    size = len(ctx.graph.nodes)
-    if size < PATIENCE // 2 or ctx.nested or ctx.derivatives or ctx.caught:
-        return
-    if (len(around) >= (_DEEP if size < LONG else 1) and size >= PATIENCE) or any(
-            length >= MANY for length in around.values()):
-        raise GivenUpError(Need(straight=True))
+class _Patience:
+    """How much of a trace a loop may draw round by round: the less, the more loops are around it.
+    Rounds that differ in the sizes of their arrays alone, as ``x[:i]`` is another one in each, are
+    never found to be equal in the graph, so they have the patience of a loop in a loop."""
+
+    def __init__(self, around: Mapping[CodeType, int]) -> None:
+        self.around = around
+        self.ends: tuple[int, int] = (0, 0)  # of the last two rounds, in the nodes of the graph
+
+    def check(self) -> None:
+        """Before a round. Raises GivenUpError."""
+        ctx = current()
+        nodes = ctx.graph.nodes
+        size, before, self.ends = len(nodes), self.ends, (self.ends[1], len(nodes))
+        if size < PATIENCE // 2 or ctx.nested or ctx.derivatives or ctx.caught:
+            return
+        if any(length >= MANY for length in self.around.values()) or (size >= PATIENCE and (
+                size >= LONG or len(self.around) >= _DEEP or _differ_in_size(
+                    nodes[slice(*before)], nodes[before[1]:]))):
+            raise GivenUpError(Need(straight=True))
+
+
+def _differ_in_size(one: Sequence[Node], other: Sequence[Node]) -> bool:
+    """Whether two rounds do the same on arrays of other shapes."""
+    shapes = [[[x.type.shape for x in node.results] for node in nodes] for nodes in (one, other)]
+    return shapes[0] != shapes[1] and [node.op for node in one] == [node.op for node in other]
 
 
 class Rounds:
