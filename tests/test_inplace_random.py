@@ -43,7 +43,7 @@ class Wrong:
         except Exception:
             _spoil(x)
             raise
-        if args[3] == 2:
+        if args[4] == 2:
             _spoil(x)
         return found
 
