@@ -336,6 +336,24 @@ def test_what_changes_later_is_seen(copied: Place) -> None:
     assert copied.run() == ["ready"]
 
 
+def test_views_of_global_arrays_see_what_is_written_later(place: Place) -> None:
+    place.texts["model.py"] = """
+import numpy as np
+import weft
+A = np.ones(6)
+
+@weft.compile
+def f(x):
+    return x * A[::2]
+
+for value in (1.0, 9.0):
+    A[2] = value
+    assert f(np.ones(3)).tolist() == [1.0, value, 1.0]
+"""
+    for _ in range(2):
+        place.run()
+
+
 def test_a_failing_check_raises_what_it_would(place: Place) -> None:
     place.texts["model.py"] = """
 import sys
