@@ -6,14 +6,19 @@ from __future__ import annotations
 import functools
 import opcode
 from collections.abc import Iterator
+from itertools import pairwise
 from types import CodeType
 from typing import Any
 
 _CHANGING = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_ATTR", "DELETE_ATTR"})
 _UNREAD = frozenset({"LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS", "LOAD_BUILD_CLASS"})
 _IMPURE = frozenset({"random", "load", "loadtxt", "genfromtxt", "fromfile", "fromregex", "memmap",
-                     "DataSource", "open_memmap", "save", "savez", "savetxt", "tofile",
-                     "geterr", "errstate", "seterr", "get_printoptions", "printoptions"})
+                     "DataSource", "open_memmap", "save", "savez", "savetxt", "tofile", "load_npz",
+                     "loadmat", "whosmat", "datetime64", "rvs", "__subclasses__",
+                     "__annotations__", "__wrapped__", "get_type_hints", "geterr", "errstate",
+                     "seterr", "get_printoptions", "printoptions"})
+_SETS = frozenset({"set", "frozenset", "keys"})  # of which & makes one
+_SET_STEPS = frozenset({"BUILD_SET", "SET_ADD", "SET_UPDATE"})
 _EXTENDED = opcode.opmap["EXTENDED_ARG"]
 
 
@@ -75,9 +80,32 @@ def _instructions(words: bytes) -> Iterator[tuple[str, int]]:
 
 
 @functools.lru_cache(1024)
+def only_tests(code: CodeType) -> bool:
+    """Whether code asks of its constant sets only whether something is in them: all else may tell
+    their order."""
+    steps = [*_instructions(code.co_code), ("", 0)]
+    return all(after == "CONTAINS_OP" for (name, argument), (after, _) in pairwise(steps)
+               if name == "LOAD_CONST" and isinstance(code.co_consts[argument], frozenset))
+
+
+@functools.lru_cache(1024)
+def makes_sets(code: CodeType) -> bool:
+    """Whether code makes sets, whose order differs by the process."""
+    for each in codes(code):
+        if not _SETS.isdisjoint(each.co_names):
+            return True
+        if any(name in _SET_STEPS for name, _ in _instructions(each.co_code)):
+            return True
+    return False
+
+
+@functools.lru_cache(1024)
 def names_spelled(code: CodeType) -> frozenset[str]:
-    """All names of code and of what is defined in it: of attributes, too."""
-    return frozenset().union(*[each.co_names for each in codes(code)])
+    """All names of code and of what is defined in it: of attributes, too, and texts that could be
+    some, as in ``hasattr(module, "scale")``."""
+    found = [{*each.co_names, *[text for text in each.co_consts if isinstance(text, str)]}
+             for each in codes(code)]
+    return frozenset().union(*found)
 
 
 def parts_of(code: CodeType, lines: bool) -> tuple[Any, ...]:

@@ -30,7 +30,15 @@ from typing import Any
 import numpy as np
 
 from ...runtime.tree import TreeDef
-from .code import is_impure, names_read, names_spelled, only_computes, parts_of
+from .code import (
+    is_impure,
+    makes_sets,
+    names_read,
+    names_spelled,
+    only_computes,
+    only_tests,
+    parts_of,
+)
 
 _MANY = 4000       # objects that are looked at
 _BYTES = 1 << 24   # of all arrays
@@ -48,17 +56,17 @@ _BUILTINS = frozenset({
     super, tuple, type, zip, classmethod, staticmethod})
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), type(Ellipsis),
                     type(NotImplemented)})
-_MADE = frozenset({"member_descriptor", "getset_descriptor", "_tuplegetter", "mappingproxy",
-                   "wrapper_descriptor", "builtin_function_or_method", "method_descriptor",
+_MADE = frozenset({"member_descriptor", "getset_descriptor", "_tuplegetter",
                    "_abc_data"})  # what Python puts into classes itself
-_GENERATED = frozenset({"<string>", ""})  # files of code that NamedTuple and dataclass have made
+_NAMED = frozenset({"wrapper_descriptor", "builtin_function_or_method", "method_descriptor"})
 _HOLDING = (list, dict, set, frozenset, int, float, complex, str, bytes, np.ndarray)
+_WORD = 8  # bytes
 _PYTHONS = sys.stdlib_module_names - {"__main__"}
 _SKIPPED = frozenset({
     "__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__qualname__",
     "__dataclass_fields__", "__dataclass_params__", "__firstlineno__", "__static_attributes__",
     "__annotate__", "__annotate_func__", "__annotations_cache__", "__orig_bases__",
-    "__abstractmethods__", "__parameters__", "__hash__", "__match_args__", "_field_defaults"})
+    "__abstractmethods__", "__parameters__"})
 
 
 class NoKeyError(Exception):
@@ -78,12 +86,13 @@ class Reader:
         self._bytes = 0
         self._modules: dict[str, ModuleType] = {}
         self._spelled: set[str] = set()
+        self._named: list[str] = []  # of variables
 
     def digest(self) -> str:
         """The digest of all that was added."""
         done: set[tuple[str, str]] = set()
         while todo := [(name, each) for name, module in sorted(self._modules.items())
-                       for each in sorted(self._spelled & vars(module).keys())
+                       for each in sorted((self._spelled | {"__getattr__"}) & vars(module).keys())
                        if (name, each) not in done]:
             done.update(todo)
             for name, each in todo:
@@ -91,9 +100,10 @@ class Reader:
                 if not _of_package(name):
                     self._put(name, each)
                     self.add(value)
-                elif type(value) is FunctionType and not _is_library(value):
-                    self._put(name, each)  # somebody has put it there
-                    self.add(value)
+                elif each != "__getattr__":
+                    self._in_package(name, each, value)
+        if "name" in self._spelled:
+            self._put(*self._named)
         return self._made.hexdigest()
 
     def place(self, value: Any) -> int | None:
@@ -120,9 +130,9 @@ class Reader:
         if kind in _PLAIN:
             self._put(kind.__name__, repr(value))
         elif isinstance(value, np.dtype):
-            self._put("dtype", value.str, value.name)
+            self._put("dtype", *_dtype_texts(value))
         elif isinstance(value, np.generic):
-            self._put("scalar", value.dtype.str, value.dtype.name)
+            self._put("scalar", *_dtype_texts(value.dtype))
             self._data(value.tobytes())
         elif id(value) in self._seen:
             self._put("again", str(self._seen[id(value)]))
@@ -132,6 +142,24 @@ class Reader:
             self._seen[id(value)] = len(self.held)
             self.held.append(value)
             self._object(kind, value)
+
+    def _in_package(self, module: str, name: str, value: Any) -> None:
+        """What a package has under a name, if somebody may have put it there. What is its own is
+        left out: packages load that when it is asked for."""
+        kind = type(value)
+        if kind is ModuleType:
+            if _of_package(value.__name__):
+                self._modules[value.__name__] = value
+        elif kind in _PLAIN:
+            self._put(module, name, repr(value))
+        elif (named := _pure_name(value)) is not None:
+            if named[1] != name:
+                self._put(module, name, *named)
+        elif (kind is FunctionType and not _is_library(value)) or (
+                not isinstance(value, type) and _is_written(kind)
+                and isinstance(kind.__module__, str) and not _of_package(kind.__module__)):
+            self._put(module, name)
+            self.add(value)
 
     def _put(self, *texts: str) -> None:
         for text in texts:
@@ -184,14 +212,14 @@ class Reader:
     def _set(self, kind: type, values: Any) -> None:
         if not _PLAIN.issuperset(map(type, values)):
             raise NoKeyError
-        self._put(kind.__name__, *sorted(f"{type(each).__name__} {each!r}" for each in values))
+        self._put(kind.__name__, *[  # in their order, which differs by the seed of hashes
+            f"{type(each).__name__} {each!r}" for each in values])
 
     def _array(self, array: Any) -> None:
         self._bytes += array.nbytes
         if array.dtype.hasobject or self._bytes > _BYTES:
             raise NoKeyError
-        self._put("array", array.dtype.str, array.dtype.name, repr(array.shape),
-                  repr(array.strides))
+        self._put("array", *_dtype_texts(array.dtype), repr(array.shape), repr(array.strides))
         self._data(array.tobytes())
 
     def _function(self, function: FunctionType) -> None:
@@ -201,6 +229,8 @@ class Reader:
             names = names_read(function.__code__)
             if names is None or (self._strict and not only_computes(function.__code__)):
                 raise NoKeyError
+            if makes_sets(function.__code__):
+                self._put(str(hash(_OURS)))  # which tells their order
             self._spelled |= names_spelled(function.__code__)
             for name in names:
                 self._put(name)
@@ -220,14 +250,17 @@ class Reader:
                 self._code(constant)
             elif type(constant) in (tuple, frozenset):
                 self._put(repr(sorted(map(repr, constant)) if type(constant) is frozenset
-                               else constant))
+                               and only_tests(code) else constant))
             else:
                 self._put(type(constant).__name__, repr(constant))
 
     def _read(self, around: dict[str, Any], name: str) -> None:
         if name.startswith("import "):
-            if not _of_package(name.removeprefix("import ")):
+            imported = name.removeprefix("import ")
+            if not _of_package(imported):
                 raise NoKeyError
+            if imported in sys.modules:
+                self._modules[imported] = sys.modules[imported]
         elif name in around:
             self.add(around[name])
         else:
@@ -256,30 +289,40 @@ class Reader:
 
     def _class(self, kind: type) -> None:
         """A class of the user's: its bases, and all that it has for its objects."""
+        if not isinstance(kind.__module__, str):
+            raise NoKeyError
         self._put("class", kind.__module__, kind.__qualname__)
         self._all("bases", kind.__bases__)
         if type(kind) is not type:
             self.add(type(kind))
         fields: Any = kind.__dict__.get("__dataclass_fields__", {})
         for name, each in fields.items():
-            self._put("field", name, repr(each.init), repr(each.compare),
-                      repr(sorted(map(str, each.metadata.items()))))
+            self._put("field", name, repr(each.init), repr(each.compare), repr(each.repr),
+                      repr(each.hash), repr(each.kw_only), _text_of(each.type))
+            self.add(each.metadata)
             for made in (each.default, each.default_factory):
                 self._put("none") if type(made).__name__ == "_MISSING_TYPE" else self.add(made)
+        self._put(repr(kind.__dict__.get("__dataclass_params__")))
         for name, each in kind.__dict__.items():
-            if name not in _SKIPPED and type(each).__name__ not in _MADE and not _is_generated(
-                    getattr(each, "__func__", each)):
-                self._put(name)
+            if name in _SKIPPED or type(each).__name__ in _MADE or _is_generated(name, each):
+                continue
+            self._put(name)
+            if name.startswith("_") and type(each).__name__ in _NAMED:
+                self._put(each.__qualname__)
+            else:
                 self.add(each)
 
     def _instance(self, kind: type, value: Any) -> None:
         """An object: its class, and what it holds."""
+        if not isinstance(kind.__module__, str):
+            raise NoKeyError
         top = kind.__module__.partition(".")[0]
         ours, held = top == _OURS, _held_by(value)
         if ours and hasattr(kind, "traced_by"):
             self._all("compiled", value.traced_by())
         elif ours and {"cell", "trainable"} <= held.keys():
             self._put("variable", str(value.type), repr(value.trainable), repr(value.home))
+            self._named.append(str(value.name))
         elif not ours and (top in _PURE or top in _PYTHONS):
             raise NoKeyError  # what it is, only its own code knows
         else:
@@ -288,7 +331,8 @@ class Reader:
             if isinstance(value, tuple):
                 self._all("items", value)
             elif not hasattr(kind, "__members__") and (
-                    issubclass(kind, _HOLDING) or not (held or _is_written(kind))):
+                    issubclass(kind, _HOLDING) or (not ours and _hides(kind))
+                    or not (held or _is_written(kind))):
                 raise NoKeyError
             self._all("holds", [part for item in held.items() for part in item])
 
@@ -298,10 +342,35 @@ def _is_written(kind: type) -> bool:
     return bool(kind.__flags__ & 1 << 9)  # Py_TPFLAGS_HEAPTYPE
 
 
-def _is_generated(value: Any) -> bool:
-    """Whether a function is one that a class gets by being a dataclass or the like."""
-    return isinstance(value, FunctionType) and (
-        value.__code__.co_filename in _GENERATED or _of_package(value.__globals__.get("__name__")))
+def _is_generated(name: str, value: Any) -> bool:
+    """Whether a function is one that a class gets by being a dataclass or the like: what made it
+    is told by the fields."""
+    function = getattr(value, "__func__", value)
+    if not isinstance(function, FunctionType):
+        return False
+    around = str(function.__globals__.get("__name__"))
+    return (function.__code__.co_qualname.startswith("__create_fn__.")
+            or around.startswith("namedtuple_") or (name.startswith("_") and _of_package(around)))
+
+
+def _hides(kind: type) -> bool:
+    """Whether objects of a class have more than Python can see: what a base that is written in C
+    holds."""
+    slots = sum(1 if isinstance(named, str) else len(tuple(named)) for named in [
+        each.__dict__.get("__slots__", ()) for each in kind.__mro__])
+    return kind.__basicsize__ > object.__basicsize__ + _WORD * (slots + 2)  # dict, references
+
+
+def _text_of(annotation: Any) -> str:
+    """What an annotation says, without where it is in memory."""
+    return annotation if isinstance(annotation, str) else str(
+        getattr(annotation, "__qualname__", type(annotation).__qualname__))
+
+
+def _dtype_texts(dtype: np.dtype[Any]) -> tuple[str, ...]:
+    """What a dtype is, with all its fields."""
+    plain = dtype.names is None and dtype.subdtype is None
+    return (dtype.str, dtype.name) if plain else (dtype.str, dtype.name, repr(dtype))
 
 
 def _held_by(value: Any) -> dict[str, Any]:
@@ -338,6 +407,10 @@ def _pure_name(value: Any) -> tuple[str, ...] | None:
     """The name of a builtin, or of what one of these packages has under its own name."""
     if isinstance(value, type) and issubclass(value, BaseException):
         return ("builtins", value.__name__) if value.__module__ == "builtins" else None
+    kind = type(value)
+    if not isinstance(value, type) and kind.__module__ != "builtins" and not _of_package(
+            kind.__module__):
+        return None  # an object of the user's, which may have attributes of all names
     name, module = getattr(value, "__name__", None), getattr(value, "__module__", None)
     if module == "builtins":
         try:
@@ -346,7 +419,8 @@ def _pure_name(value: Any) -> tuple[str, ...] | None:
             return None
     if isinstance(value, np.ufunc):
         module = "numpy" if hasattr(np, value.__name__) else "scipy.special"
-    if (_of_package(module) and isinstance(name, str) and not is_impure(name)
+    if (_of_package(module) and isinstance(name, str)
+            and not any(map(is_impure, (name, *str(module).split("."))))
             and getattr(sys.modules.get(str(module)), name, None) is value):
         return str(module), name, _version_of(str(module))
     return None

@@ -90,6 +90,9 @@ class Writer:
             return self.value(source)
         if source.nbytes > _LARGEST or source.dtype.hasobject or not source.dtype.isbuiltin:
             raise UnstorableError
+        if any(isinstance(each, np.ndarray) and np.may_share_memory(source, each)
+               for each in self._reader.held):  # a view of what others may write
+            raise UnstorableError
         return "array", source.dtype.str, source.shape, source.tobytes()
 
     def _cell(self, cell: Cell, cells: dict[int, Any]) -> tuple[Any, ...]:

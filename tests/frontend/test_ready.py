@@ -157,6 +157,115 @@ def test_what_decides_the_program_is_another(
     assert copied.run() == ["ready"]
 
 
+SEEN = [
+    ("class P(NamedTuple):\n    a: int\n    b: float = SIDE", "P(1).b", (2.0, 3.0)),
+    ("class P:\n    __match_args__ = SIDE\n    a, b = 2.0, 3.0\np = P()", "matched(p)",
+     ("('a', 'b')", "('b', 'a')")),
+    ("class P: op = operator.SIDE", "P.op(2.0, 3.0)", ("add", "mul")),
+    ("@dataclasses.dataclass(eq=SIDE)\nclass P: a: int = 1\np, q = P(), P()", "1 + (p == q)",
+     (True, False)),
+    ("@dataclasses.dataclass\nclass P:\n    a: int = dataclasses.field(default=1, "
+     "metadata={'of': Shown(SIDE)})", "dataclasses.fields(P)[0].metadata['of'].a", (2.0, 3.0)),
+    ("@dataclasses.dataclass\nclass P: a: SIDE = 1", "1 + (dataclasses.fields(P)[0].type == 'int')",
+     ("int", "float")),
+    ("class P:\n    def __init__(self, a): self.a = a\n    def __hash__(self): return SIDE\n"
+     "    def __eq__(self, other): return True\nD = {P(1): 4.0}", "D.get(P(2), 5.0)",
+     ("self.a", "1")),
+    ("T = np.array([(1.0, 2.0)], dtype=[(n, 'f8') for n in SIDE])", "T['a'][0]", ("'ab'", "'ba'")),
+    ("M = types.ModuleType('M')\ndef get(name): return SIDE\nM.__getattr__ = get", "M.scale",
+     (2.0, 3.0)),
+    ("M = types.ModuleType('M')\nM.SIDE = 1", "1 + hasattr(M, 'extra')", ("extra", "other")),
+    ("class B: a = 2.0\nclass P(B): a = 3.0\nclass SIDE: a = 4.0",
+     "sum([each.a for each in B.__subclasses__()])", ("Q", "Q(B)")),
+    ("def g(a: SIDE): return a", "1 + (g.__annotations__['a'] == 'int')", ("int", "float")),
+    ("np.scaled = np.SIDE", "np.scaled(0.5)", ("sin", "cos")),
+    ("np.scale = SIDE", "np.scale", (2.0, 3.0)),
+    ("weft.nn.silu = weft.nn.SIDE", "weft.nn.silu(x)", ("sigmoid", "relu")),
+    ("math.scale = SIDE", "imported()", (2.0, 3.0)),
+    ("V = weft.Variable(np.ones(3), name='SIDE')", "len(V.name)", ("a", "bc")),
+    ("def of(a): return lambda x: x * a\nh = functools.wraps(of(SIDE))(of(5.0))",
+     "h.__wrapped__(x)", (2.0, 3.0)),
+]
+"""Heads of modules with two sides, and what a function adds to its argument."""
+
+
+def test_what_only_some_look_at_is_read(place: Place) -> None:
+    start = """
+from __future__ import annotations
+import dataclasses, functools, math, operator, sys, types
+from typing import NamedTuple
+import numpy as np
+import weft
+
+class Shown:
+    def __init__(self, a): self.a = a
+    def __repr__(self): return "Shown"
+
+def imported():
+    from math import scale
+    return scale
+
+def matched(value):
+    match value:
+        case P(a, b): return a + 2 * b
+
+"""
+    found = []
+    for side in (0, 1):
+        for at, (head, value, sides) in enumerate(SEEN):
+            place.texts[f"m{at}.py"] = (
+                start + head.replace("SIDE", str(sides[side]))
+                + f"\n\n@weft.compile\ndef f(x):\n    return x + {value}\n\n"
+                "print(f(np.arange(3.0)).tolist(), end=';')\n")
+        place.texts["model.py"] = "".join([f"import m{at}\n" for at in range(len(SEEN))])
+        found.append("".join(place.run()).split(";"))
+        wanted = "".join(place.run(WEFT_CACHE="0")).split(";")
+        for case, got, right in zip(SEEN, found[-1], wanted, strict=False):
+            assert got == right, case
+    for case, first, second in zip(SEEN, *found, strict=False):
+        assert first != second, case
+
+
+def test_the_order_of_sets_is_that_of_the_process(place: Place) -> None:
+    place.texts["model.py"] = """
+import numpy as np
+import weft
+NAMES = {"alpha", "beta", "gamma", "delta", "epsilon"}
+
+@weft.compile(static_argnames="names")
+def f(values, names):
+    return ([values[each] for each in NAMES], [values[each] for each in names],
+            [values[each] for each in {"alpha", "beta", "gamma", "delta", "epsilon"}],
+            [values[each] for each in set(values)])
+
+values = {name: float(at) for at, name in enumerate(sorted(NAMES))}
+print(f(values, frozenset(NAMES)))
+"""
+    found = [place.run(PYTHONHASHSEED=seed) for seed in ("1", "2", "3")]
+    assert found == [place.run(PYTHONHASHSEED=seed, WEFT_CACHE="0") for seed in ("1", "2", "3")]
+
+
+@pytest.mark.parametrize("value", [
+    "default_rng().normal()", "float((np.datetime64('now') - start) / np.timedelta64(1, 's'))"])
+def test_random_numbers_and_clocks_of_numpy(place: Place, value: str) -> None:
+    place.texts["model.py"] = f"""
+import sys, warnings
+import numpy as np
+import weft
+from numpy.random import default_rng
+warnings.simplefilter("ignore")
+start = np.datetime64("2020-01-01")
+
+@weft.compile
+def f(x):
+    return x * {value}
+
+f(np.ones(2))
+print("traced" if "weft.frontend.engine.programs" in sys.modules else "ready")
+"""
+    assert place.run() == place.run() == ["traced"]
+
+
 def test_the_environment_and_the_number_of_threads(copied: Place) -> None:
     assert copied.run(OMP_NUM_THREADS="7") == ["traced"]
     assert copied.run(WEFT_NATIVE_CALL="0") == ["traced"]
@@ -225,6 +334,24 @@ def test_what_changes_later_is_seen(copied: Place) -> None:
     copied.texts["model.py"] = MODEL + AFTER
     assert copied.run() == ["ready"]
     assert copied.run() == ["ready"]
+
+
+def test_views_of_global_arrays_see_what_is_written_later(place: Place) -> None:
+    place.texts["model.py"] = """
+import numpy as np
+import weft
+A = np.ones(6)
+
+@weft.compile
+def f(x):
+    return x * A[::2]
+
+for value in (1.0, 9.0):
+    A[2] = value
+    assert f(np.ones(3)).tolist() == [1.0, value, 1.0]
+"""
+    for _ in range(2):
+        place.run()
 
 
 def test_a_failing_check_raises_what_it_would(place: Place) -> None:
