@@ -19,7 +19,7 @@ from ...ir.record import record
 from ..face.options import Options
 from ..face.signature import Signature
 from ..ready.code import codes
-from ..ready.content import NoKeyError, Reader
+from ..ready.content import Reader
 from ..ready.question import Question, question_of
 from ..ready.stored import UnstorableError, Writer, packed
 from ..ready.support import support
@@ -50,7 +50,7 @@ class Keeper:
         try:
             return question_of(self.function, self.name, self.options, signature, call.args,
                                call.kwargs)
-        except NoKeyError:
+        except Exception:  # objects of the user's were asked
             return None
 
     def keep(

@@ -25,7 +25,7 @@ from ..face.signature import Signature
 from ..tracing.guards.guard import Guard
 from .content import NoKeyError
 from .question import Question, question_of
-from .stored import Loader, OtherError, UnstorableError, unpacked
+from .stored import Loader, unpacked
 from .support import support
 from .walks import walk_of
 
@@ -107,7 +107,7 @@ class ReadyCalls:
         with self._lock, paused_collector():  # what is read here is alive, or small
             try:
                 question, found = self._found(function, args, kwargs)
-            except (NoKeyError, OtherError, UnstorableError, KeyError, OSError) as problem:
+            except Exception as problem:  # objects of the user's were asked: the engine tells
                 told(f"program of {function.__name__}", _reason(problem))
                 return False
             if found is None:  # perhaps another thread has just found it

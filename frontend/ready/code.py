@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import opcode
+import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from types import CodeType
@@ -19,6 +20,8 @@ _IMPURE = frozenset({"random", "load", "loadtxt", "genfromtxt", "fromfile", "fro
                      "seterr", "get_printoptions", "printoptions"})
 _SETS = frozenset({"set", "frozenset", "keys"})  # of which & makes one
 _SET_STEPS = frozenset({"BUILD_SET", "SET_ADD", "SET_UPDATE"})
+_ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+_SHIFTED = sys.version_info >= (3, 12)  # the lowest bit says whether it is a method
 _EXTENDED = opcode.opmap["EXTENDED_ARG"]
 
 
@@ -38,15 +41,20 @@ def is_impure(name: str) -> bool:
 
 @functools.lru_cache(1024)
 def names_read(code: CodeType) -> tuple[str, ...] | None:
-    """The global names that code reads or binds, and ``import math`` for what it imports; None if
-    it may give something else each time."""
+    """The global names that code reads or binds, ``import math`` for what it imports, and ``random
+    of weft`` for that attribute; None if it may give something else each time."""
     found: dict[str, None] = {}
     for each in codes(code):
-        if not _IMPURE.isdisjoint(each.co_names):
+        if not (_IMPURE - {"random"}).isdisjoint(each.co_names):
             return None
+        of = ""  # the global name that the last instruction has read
         for name, argument in _instructions(each.co_code):
             if name in _UNREAD:
                 return None
+            if name in _ATTRIBUTES and each.co_names[argument >> _SHIFTED] == "random":
+                found[f"random of {of}"] = None
+            if name not in ("CACHE", "EXTENDED_ARG"):
+                of = each.co_names[argument >> 1] if name == "LOAD_GLOBAL" else ""
             if name == "LOAD_GLOBAL":
                 found[each.co_names[argument >> 1]] = None
             elif name in ("STORE_GLOBAL", "DELETE_GLOBAL"):

@@ -11,9 +11,11 @@ environment, random numbers.
 
 from __future__ import annotations
 
+import abc
 import builtins
 import functools
 import sys
+from _abc import _get_dump  # type: ignore[import-not-found]
 from _blake2 import blake2b
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable
@@ -198,8 +200,6 @@ class Reader:
         elif kind in (property, staticmethod, classmethod) or hasattr(kind, "__wrapped__"):
             self._all(kind.__name__, [getattr(value, name, None) for name in (
                 "fget", "fset", "fdel", "__func__")])
-        elif kind.__name__ == "_lru_cache_wrapper":
-            self._all("cached", (value.__wrapped__,))
         else:
             self._instance(kind, value)
 
@@ -255,7 +255,10 @@ class Reader:
                 self._put(type(constant).__name__, repr(constant))
 
     def _read(self, around: dict[str, Any], name: str) -> None:
-        if name.startswith("import "):
+        if name.startswith("random of "):
+            if getattr(around.get(name.removeprefix("random of ")), "__name__", "") != _OURS:
+                raise NoKeyError
+        elif name.startswith("import "):
             imported = name.removeprefix("import ")
             if not _of_package(imported):
                 raise NoKeyError
@@ -278,7 +281,7 @@ class Reader:
         name = module.__name__
         self._put("module", name)
         if _of_package(name):
-            if any(map(is_impure, name.split("."))):
+            if name.partition(".")[0] != _OURS and any(map(is_impure, name.split("."))):
                 raise NoKeyError
             self._put(_version_of(name))
             self._modules[name] = module
@@ -295,6 +298,8 @@ class Reader:
         self._all("bases", kind.__bases__)
         if type(kind) is not type:
             self.add(type(kind))
+        if isinstance(kind, abc.ABCMeta):
+            self._all("registered", _registered(kind))
         fields: Any = kind.__dict__.get("__dataclass_fields__", {})
         for name, each in fields.items():
             self._put("field", name, repr(each.init), repr(each.compare), repr(each.repr),
@@ -340,6 +345,16 @@ class Reader:
 def _is_written(kind: type) -> bool:
     """Whether a class was written in Python."""
     return bool(kind.__flags__ & 1 << 9)  # Py_TPFLAGS_HEAPTYPE
+
+
+def _registered(kind: abc.ABCMeta) -> list[type]:
+    """The classes that are taken for subclasses of an abstract one, in an order of their own."""
+    try:
+        found = [each() for each in _get_dump(kind)[0]]
+    except (TypeError, IndexError):
+        raise NoKeyError from None
+    return sorted([each for each in found if each is not None],
+                  key=lambda each: (each.__module__, each.__qualname__))
 
 
 def _is_generated(name: str, value: Any) -> bool:
@@ -420,7 +435,8 @@ def _pure_name(value: Any) -> tuple[str, ...] | None:
     if isinstance(value, np.ufunc):
         module = "numpy" if hasattr(np, value.__name__) else "scipy.special"
     if (_of_package(module) and isinstance(name, str)
-            and not any(map(is_impure, (name, *str(module).split("."))))
+            and (str(module).partition(".")[0] == _OURS
+                 or not any(map(is_impure, (name, *str(module).split(".")))))
             and getattr(sys.modules.get(str(module)), name, None) is value):
         return str(module), name, _version_of(str(module))
     return None

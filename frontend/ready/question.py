@@ -65,7 +65,7 @@ def question_of(
     for leaf, label in zip(leaves, names, strict=True):
         _add_leaf(reader, leaf, label, signature.dynamic)
     reader.add((name, *_decided(options), *sorted(signature.static), *sorted(signature.fixed)))
-    reader.add(options.threads or thread_limit())
+    reader.add((options.threads or thread_limit(), *np.geterr().items()))
     return Question(key_of("ready", reader.digest(), _around(), versions(), _cpu()), reader,
                     structure, leaves)
 

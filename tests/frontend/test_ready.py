@@ -441,3 +441,45 @@ def test_each_miss_has_a_reason(copied: Place) -> None:
     copied.edit("helpers.py", "BIAS = 0.5", "BIAS = 0.75")
     copied.run(WEFT_CACHE_LOG="1")
     assert "program of f" in copied.log
+
+
+KEPT = """
+import abc, functools, sys
+import numpy as np
+import weft
+
+SCALE = float(sys.argv[1])
+class Kind(abc.ABC): pass
+class One:
+    value = 2.0
+if SCALE == 3.0:
+    Kind.register(One)
+one = One()
+
+@functools.lru_cache
+def scale():
+    return SCALE
+
+@weft.compile
+def registered(x):
+    return x + 1 if isinstance(one, Kind) else x - 1
+
+@weft.compile
+def cached(x):
+    return x * scale()
+
+x = np.arange(3.0)
+with np.errstate(all=sys.argv[2]):
+    print(registered(x).tolist(), registered.py_func(x).tolist())
+if SCALE == 2.0:
+    scale()
+    SCALE = 5.0
+print(cached(x).tolist(), cached.py_func(x).tolist())
+"""
+
+
+def test_what_classes_and_functions_keep_to_themselves(place: Place) -> None:
+    place.texts["model.py"] = KEPT
+    for scale, how in (("2.0", "warn"), ("5.0", "warn"), ("3.0", "warn"), ("2.0", "ignore")):
+        words = place.run(scale, how)
+        assert words[:3] == words[3:6] and words[6:9] == words[9:], words

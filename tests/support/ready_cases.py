@@ -20,6 +20,7 @@ import weft
 SCALE = 2.0
 TABLE = {"gain": 3.0, "offset": [1.0, 2.0]}
 WEIGHTS = np.arange(12.0).reshape(3, 4)
+RNG = weft.random.default_rng(3)
 COUNT = weft.Variable(np.zeros(3), name="count")
 
 
@@ -150,6 +151,11 @@ def checked(x: Any, at: Any) -> Any:
 
 
 @weft.compile
+def drawn(x: Any) -> Any:
+    return RNG.normal(size=3) * x
+
+
+@weft.compile
 def no_arrays() -> Any:
     return np.arange(4.0).sum()
 
@@ -195,6 +201,7 @@ def cases() -> list[tuple[str, Any]]:
         ("returned", lambda: returned(x, place)[0] is place),
         ("checked", lambda: checked(x, np.array([1, 0]))),
         ("no arrays", no_arrays),
+        ("drawn", lambda: (drawn(place), drawn(place))),
         ("made", lambda: made(2.0)(x)),
         ("made again", lambda: made(3.0)(x)),
         ("gradient", lambda: loss_gradient(np.ones(3), x)),
