@@ -426,3 +426,16 @@ def test_what_may_be_a_copy_may_be_one_in_loops_too(make: Callable[[], Any]) -> 
     with pytest.raises(weft.Error, match=r"W203: whether .* has changed with the array it was"):
         compiled(function)(x, 2)
     assert told(x) == told(make())
+
+
+def test_one_array_twice_stays_one_where_numbers_become_static() -> None:
+    """A trace that is refused is tried again with static integers, of the same arrays."""
+    def function(d: Any, o: Any, k: Any) -> None:
+        if k > 1:
+            d["w"] = o.x + 1
+        o.x += 1
+
+    x = X.copy()
+    with pytest.raises(weft.Error, match=r"W203: whether .* has the memory of what was"):
+        compiled(function)({"w": x, "sizes": (3, 2)}, State(x), 0.5)
+    np.testing.assert_array_equal(x, X)
