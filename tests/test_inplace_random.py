@@ -13,6 +13,7 @@ from fuzz.nested.minimise import minimise
 import weft
 
 SEED = 7
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.mark.parametrize("part", range(4))
@@ -43,7 +44,7 @@ class Wrong:
         except Exception:
             _spoil(x)
             raise
-        if args[3] == 2:
+        if args[4] == 2:
             _spoil(x)
         return found
 
