@@ -13,6 +13,7 @@ from fuzz.nested.minimise import minimise
 import weft
 
 SEED = 7
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.mark.parametrize("part", range(4))

@@ -64,7 +64,10 @@ class Call:
 
     def with_fixed(self, names: Iterable[str]) -> Call:
         """The same call, of which these leaves are static, too."""
-        return Call.of(self.signature.with_fixed(names), self.args, self.kwargs)
+        made = Call.of(self.signature.with_fixed(names), self.args, self.kwargs)
+        at = {name: number for number, name in enumerate(made.names)} if self.shared else {}
+        return made.sharing([(at[self.names[one]], at[self.names[other]])
+                             for one, other in self.shared])
 
 
 def described(

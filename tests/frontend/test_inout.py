@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import with_source
 
 import weft
 
@@ -426,3 +427,26 @@ def test_what_may_be_a_copy_may_be_one_in_loops_too(make: Callable[[], Any]) -> 
     with pytest.raises(weft.Error, match=r"W203: whether .* has changed with the array it was"):
         compiled(function)(x, 2)
     assert told(x) == told(make())
+
+
+def test_one_array_twice_stays_one_where_numbers_become_static() -> None:
+    """A trace that is refused is tried again with static integers, of the same arrays."""
+    def function(d: Any, o: Any, k: Any) -> None:
+        if k > 1:
+            d["w"] = o.x + 1
+        o.x += 1
+
+    x = X.copy()
+    with pytest.raises(weft.Error, match=r"W203: whether .* has the memory of what was"):
+        compiled(function)({"w": x, "sizes": (3, 2)}, State(x), 0.5)
+    np.testing.assert_array_equal(x, X)
+
+
+@pytest.mark.parametrize("write", ["x += 5", "x[...] = 5", "np.add(x, 1, out=x)"])
+def test_an_array_without_dims_or_a_number(write: str) -> None:
+    """Which of the two x is depends on a branch, and so does whether the caller's is written."""
+    text = f"def f(x, n):\n    if n > 1:\n        x = x + 1\n    {write}\n"
+    made, x = compiled(with_source.run(text, {"np": np})["f"]), np.array(1.0)
+    with pytest.raises(weft.Error, match=r"W203: whether x:0 has the memory of what was changed"):
+        made(x, np.array(0))
+    assert x == 1

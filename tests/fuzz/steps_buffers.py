@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ FLOATS = ("f2", "bfloat16", "c8", "c16")
 class Page:
     """The lines of one step, and what their names hold for each set of sizes."""
 
+    errors: Any = MappingProxyType({"all": "ignore"})  # of floating point
+
     def __init__(self, w: Writer, operands: list[Value]) -> None:
         self.w, self.operands = w, operands
         self.lines: list[str] = []
@@ -41,7 +44,7 @@ class Page:
         """Run and keep a line, if NumPy can for all sizes; what fails half way ends the page."""
         for space in self.spaces:
             try:
-                with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
+                with warnings.catch_warnings(action="ignore"), np.errstate(**self.errors):
                     exec(line, space)
             except Exception:  # whatever NumPy or Python have against it
                 return False

@@ -195,7 +195,7 @@ def may_share(x: TracedArray, other: TracedArray) -> None:
     """Remember that two arrays have one memory or not, as is only known when the function runs:
     who writes to one of them may not read the other."""
     one, two = owner(x), owner(other)
-    if one is not two and one.ndim and two.ndim:
+    if one is not two and not (one.is_scalar and two.is_scalar):
         for here, there in ((one, two), (two, one)):
             here.rivals = here.rivals or {}
             here.rivals[id(there)] = ref(there)
@@ -312,11 +312,15 @@ def write(x: TracedArray, new: TracedArray) -> None:
     here.version = stamp
     for view, value_then in (*steps, (here, value)):
         view.renew(value_then, stamp)
-    for rival in rivals(here):
-        if rival.waiting:
-            continue
-        rival.changed = value if rival.changed is None else rival.changed
+    tell_rivals(here, value)
     ctx.writes.count += 1
+
+
+def tell_rivals(x: TracedArray, new: TracedArray) -> None:
+    """Have nobody read what may have the memory of x, an owner, which holds ``new`` now."""
+    for rival in rivals(x):
+        if not rival.waiting and rival.changed is None:
+            rival.changed = new
 
 
 def _writable(x: TracedArray, ctx: Recording) -> None:

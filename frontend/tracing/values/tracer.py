@@ -328,6 +328,7 @@ class Tracer(Unknown, ArrayMethods):
         """The outcome of ``x += y``: x itself with other elements, of its dtype and shape. Of an
         argument, which the caller keeps as it is, a new array; the argument is then used up."""
         if self.is_scalar or (self.argument and not self.ndim):
+            views.tell_rivals(self, self)  # which may be arrays without dims
             return result  # numbers are rebound, as NumPy's scalars are
         if not keeps_kind(result.dtype, self.dtype):
             raise error("W111", f"a {result.dtype} result does not fit into {self.name}",

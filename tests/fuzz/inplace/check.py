@@ -28,7 +28,9 @@ from .draw import Program, writeable
 
 CALLS = 3
 STOPS = 6  # interrupts of one program
-UNSUPPORTED = re.compile(r"W2|W113|W127|W1\d\d .* (on one way and|before the loop and) ")
+SECONDS = 20.0  # of the processor, for one program
+UNSUPPORTED = re.compile(r"W2|W113|W127|W111 cannot add to a bool array|"
+                         r"W1\d\d .* (on one way and|before the loop and) ")
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,10 @@ def _is_all_of(x: Any, y: Any) -> bool:
         y.ctypes.data, y.size, y.dtype)
 
 
+class EndlessError(BaseException):
+    """A program, or its trace, does not end."""
+
+
 def told(nest: Any, loose: bool = False) -> Any:
     """What a nest is: not how arrays lie in memory. If ``loose``, all numbers are alike."""
     if loose and isinstance(nest, (np.ndarray, np.generic, int, float)) and np.ndim(nest) == 0:
@@ -118,13 +124,22 @@ def _bytes(x: Any) -> bytes:
 
 def check(program: Program) -> Outcome:
     """Run a program with all its arguments."""
+    kept = signal.signal(signal.SIGVTALRM, _ended)
+    signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
     try:
         refused = _checked(program)
     except MismatchError as problem:
         return Outcome("finding", str(problem))
-    except Exception as problem:
+    except (Exception, EndlessError) as problem:
         return Outcome("finding", _named(problem))
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, kept)
     return Outcome("refused" if refused else "ok", refused)
+
+
+def _ended(*_: object) -> None:
+    raise EndlessError("it does not end")
 
 
 def _checked(program: Program) -> str:
@@ -157,7 +172,7 @@ def _call(plain: Any, own: Any, compiled: Any, call: int, program: Program) -> s
     if error is not None:
         if ours.told() != before.told() or ours.where(ours.args) != before.where(before.args):
             raise MismatchError(f"arguments were changed by a call that raised {_named(error)}")
-        if theirs_error is not None and isinstance(error, type(theirs_error)):
+        if theirs_error is not None and isinstance(error, _public(theirs_error)):
             return ""
         if UNSUPPORTED.match(_named(error)):
             return _named(error)
@@ -184,6 +199,12 @@ def _agree(ours: list[Parts], theirs: list[Parts], branches: bool) -> bool:
                for (one, held), (other, all_theirs) in zip(ours, theirs, strict=True))
 
 
+def _public(problem: Exception) -> type:
+    """The class of an error that users name."""
+    return next(kind for kind in type(problem).__mro__
+                if kind.__module__ in ("builtins", "numpy.exceptions"))
+
+
 def _caught(function: Callable[..., Any], given: Given) -> tuple[Any, Exception | None]:
     try:
         return function(*given.args), None
@@ -191,7 +212,7 @@ def _caught(function: Callable[..., Any], given: Given) -> tuple[Any, Exception 
         return None, problem
 
 
-def _named(problem: Exception | None) -> str:
+def _named(problem: BaseException | None) -> str:
     if problem is None:
         return "nothing"
     text = f"{type(problem).__name__}: {problem}"

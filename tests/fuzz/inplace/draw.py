@@ -13,11 +13,10 @@ from __future__ import annotations
 import copy
 import random
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -80,6 +79,9 @@ class Program:
 class Body(Page):
     """The lines of ``f``, and what its names hold for each set of arguments."""
 
+    # What C leaves open is not computed.
+    errors: Any = MappingProxyType({"all": "ignore", "over": "raise", "invalid": "raise"})
+
     def __init__(self, rng: random.Random, spaces: list[dict[str, Any]]) -> None:
         self.w: Any = SimpleNamespace(
             rng=rng, one=rng.choice, yes=lambda chance=0.5: rng.random() < chance, limit=500,
@@ -91,11 +93,6 @@ class Body(Page):
 
     def value(self, name: str) -> Value:
         return Value(name, tuple(np.asarray(eval(name, space)) for space in self.spaces))
-
-    def add(self, line: str, name: str = "") -> bool:
-        """As those of a page; nothing that C leaves open is computed."""
-        with np.errstate(over="raise", invalid="raise"), warnings.catch_warnings(action="error"):
-            return super().add(line, name)
 
     def inner(self) -> Body:
         """A block of this body, with values of its own."""
