@@ -1,10 +1,10 @@
 """The tiers of the tests: the first is what ``pytest tests`` runs, the rest what that leaves out.
 
-Of each test function the first tier has as many cases as the square root of their number, spread
-evenly. Where cases are of rows (of ops, of NumPy's functions), the first function of a folder of
-``tests`` that has cases of a row has one of them there instead, another for another row. What is
-marked ``long`` is left to the rest. So a new test is in a tier by itself, and one of many cases
-adds little to the first.
+Of each test function the first tier has half as many cases as the square root of their number, or
+one, spread evenly. Where cases are of rows (of ops, of NumPy's functions), the first function of a
+folder of ``tests`` that has cases of a row has one of them there instead, another for another row.
+What is marked ``long`` is left to the rest. So a new test is in a tier by itself, and one of many
+cases adds little to the first.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _sample(
             others.append(case)
         else:
             by_row.setdefault(row, []).append(case)
-    count = isqrt(len(others))
+    count = (isqrt(len(others)) + 1) // 2
     yield from (others[at * len(others) // count] for at in range(count))
     for number, (row, group) in enumerate(by_row.items()):
         rows.add((folder, row))
