@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from math import isqrt
+from pathlib import Path
 
 import pytest
 
@@ -75,16 +76,20 @@ def wanted(config: pytest.Config) -> str:
     return str(option.tier or ("all" if every else "first"))
 
 
+def named(config: pytest.Config) -> set[Path]:
+    """The files that a run was asked for, or for some of their tests."""
+    here = config.invocation_params.dir
+    return {path.resolve() for path in (here / arg.partition("::")[0] for arg in config.args)
+            if path.is_file()}
+
+
 def split(
     config: pytest.Config, items: Sequence[pytest.Item]
 ) -> tuple[list[pytest.Item], list[pytest.Item]]:
     """The tests that run and those that are left out; a file that is named runs whole."""
-    here = config.invocation_params.dir
-    named = {path.resolve() for path in (here / arg.partition("::")[0] for arg in config.args)
-             if path.is_file()}
-    tier, first = wanted(config), {item.nodeid for item in first_tier(items)}
+    whole, tier, first = named(config), wanted(config), {item.nodeid for item in first_tier(items)}
     runs = [tier == "all" or (item.nodeid in first) == (tier == "first")
-            or item.path.resolve() in named for item in items]
+            or item.path.resolve() in whole for item in items]
     return ([item for item, run in zip(items, runs, strict=True) if run],
             [item for item, run in zip(items, runs, strict=True) if not run])
 
