@@ -70,8 +70,8 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """The first tier stays quick: one of its tests that is not fails."""
     yield
     spent = tiers.core_seconds() - item.stash[STARTED]
-    if tiers.wanted(item.config) == "first" and not item.get_closest_marker(
-            "long") and spent > tiers.SECONDS:
+    alone = tiers.wanted(item.config) == "first" and not tiers.named(item.config)
+    if alone and spent > tiers.SECONDS:
         pytest.fail(f"took {spent:.0f} s of a core: part it into cases, or mark it as long")
 
 

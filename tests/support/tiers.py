@@ -1,10 +1,10 @@
 """The tiers of the tests: the first is what ``pytest tests`` runs, the rest what that leaves out.
 
-Of each test function the first tier has as many cases as the square root of their number, spread
-evenly. Where cases are of rows (of ops, of NumPy's functions), the first function of a folder of
-``tests`` that has cases of a row has one of them there instead, another for another row. What is
-marked ``long`` is left to the rest. So a new test is in a tier by itself, and one of many cases
-adds little to the first.
+Of each test function the first tier has half as many cases as the square root of their number, or
+one, spread evenly. Where cases are of rows (of ops, of NumPy's functions), the first function of a
+folder of ``tests`` that has cases of a row has one of them there instead, another for another row.
+What is marked ``long`` is left to the rest. So a new test is in a tier by itself, and one of many
+cases adds little to the first.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from math import isqrt
+from pathlib import Path
 
 import pytest
 
@@ -57,7 +58,7 @@ def _sample(
             others.append(case)
         else:
             by_row.setdefault(row, []).append(case)
-    count = isqrt(len(others))
+    count = (isqrt(len(others)) + 1) // 2
     yield from (others[at * len(others) // count] for at in range(count))
     for number, (row, group) in enumerate(by_row.items()):
         rows.add((folder, row))
@@ -75,16 +76,20 @@ def wanted(config: pytest.Config) -> str:
     return str(option.tier or ("all" if every else "first"))
 
 
+def named(config: pytest.Config) -> set[Path]:
+    """The files that a run was asked for, or for some of their tests."""
+    here = config.invocation_params.dir
+    return {path.resolve() for path in (here / arg.partition("::")[0] for arg in config.args)
+            if path.is_file()}
+
+
 def split(
     config: pytest.Config, items: Sequence[pytest.Item]
 ) -> tuple[list[pytest.Item], list[pytest.Item]]:
     """The tests that run and those that are left out; a file that is named runs whole."""
-    here = config.invocation_params.dir
-    named = {path.resolve() for path in (here / arg.partition("::")[0] for arg in config.args)
-             if path.is_file()}
-    tier, first = wanted(config), {item.nodeid for item in first_tier(items)}
+    whole, tier, first = named(config), wanted(config), {item.nodeid for item in first_tier(items)}
     runs = [tier == "all" or (item.nodeid in first) == (tier == "first")
-            or item.path.resolve() in named for item in items]
+            or item.path.resolve() in whole for item in items]
     return ([item for item, run in zip(items, runs, strict=True) if run],
             [item for item, run in zip(items, runs, strict=True) if not run])
 
