@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ settings.load_profile("weft")
 def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config.option, "loadscopereorder"):  # xdist would put files of many tests first
         config.option.loadscopereorder = False
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of what a shell runs beside itself
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(config.option, "maxworkerrestart"):  # a worker that takes over from one that
         config.option.maxworkerrestart = "0"        # hung may get nothing to do, and not end
 

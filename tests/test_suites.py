@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import weft
-from weft.bench.suites import npbench, numpy_benchmarks, pyhpc
-from weft.bench.suites.program import Program
-from weft.bench.suites.timing import in_turn
-from weft.bench.suites.verdict import differing, judge
+from bench.suites import npbench, numpy_benchmarks, pyhpc
+from bench.suites.program import Program
+from bench.suites.timing import in_turn
+from bench.suites.verdict import differing, judge
 
-HOME = Path(__file__).parents[2]
+HOME = Path(__file__).parents[1]
 
 
 def written(folder: Path, files: dict[str, str]) -> Path:
@@ -32,7 +32,7 @@ def written(folder: Path, files: dict[str, str]) -> Path:
 def told(*args: str | Path) -> tuple[list[str], int]:
     """What the command says, a line for each program and one for all, and its exit status."""
     path = os.pathsep.join(filter(None, (str(HOME), os.environ.get("PYTHONPATH"))))
-    done = subprocess.run([sys.executable, "-m", "weft.bench.suites", *map(str, args)], text=True,
+    done = subprocess.run([sys.executable, "-m", "bench.suites", *map(str, args)], text=True,
                           capture_output=True, env={**os.environ, "PYTHONPATH": path}, timeout=300)
     assert not done.stderr
     return done.stdout.splitlines(), done.returncode

@@ -12,6 +12,7 @@ import threading
 from typing import Any, ClassVar
 
 from ...ir.forks import freed
+from .boundary import leave
 from .callables import NATIVE, Callable, may_be_native, point
 from .loading import load
 
@@ -75,7 +76,11 @@ class Walked(Callable):
 
 def slowly(thing: Any, *args: Any, **kwargs: Any) -> Any:
     """A call that no walk is for."""
-    return type(thing).__call__(thing, *args, **kwargs)
+    try:
+        return type(thing).__call__(thing, *args, **kwargs)
+    except BaseException as problem:
+        leave(problem)
+        raise
 
 
 def told(thing: Walked, problem: BaseException) -> BaseException | None:
