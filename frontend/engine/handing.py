@@ -16,6 +16,7 @@ from ..face.tree import Static, TreeDef
 from ..tracing.trace import Traced
 
 _BUILT = frozenset({None, type(None), tuple, list, dict, Static})
+_TRIED = 16  # donated arguments of its type that a result is held against
 Handed = tuple[int, int, int, int]
 """The number of an argument among those that are given, its parameter, the result that it gets, and
 how: see ``plans.walk``."""
@@ -26,28 +27,35 @@ def handed(traced: Traced, plan: Plan, donated: Collection[str]) -> list[Handed]
 
     A result is an argument's memory from the start if nothing can fail any more when the program is
     done: not even the ``__init__`` of a class of the user's that results are put into."""
-    given = [entry for entry in traced.leaves if entry.param is not None]
-    params = [traced.graph.params.index(entry.param) for entry in given if entry.param is not None]
-    numbers = {entry.name: at for at, entry in enumerate(given)}
-    returned = sum(not slot.var for slot in plan.results) - len(traced.written)
-    may = plan.hands_on if plan.hands_on and _runs_no_code(traced.out_tree) else (
-        ((),) * len(plan.results))
+    places = {id(param): at for at, param in enumerate(traced.graph.params)}
+    given = [(at, entry) for at, entry in enumerate(traced.leaves) if entry.param is not None]
+    numbers = {at: number for number, (at, _) in enumerate(given)}
+    params = [places[id(entry.param)] for _, entry in given]
+    handing = plan.handing if _runs_no_code(traced.out_tree) else None
+    first = sum(not slot.var for slot in plan.results) - len(traced.written)
+
+    def may(param: int, result: int) -> bool:
+        return handing is not None and plan.params[param].type == plan.results[result].type and (
+            handing.may(param, result))
+
     found: list[Handed] = []
     for place, at in enumerate(traced.written):
-        leaf, result = numbers[traced.leaves[at].name], returned + place
-        found.append((leaf, params[leaf], result,
-                      DIRECT if params[leaf] in may[result] else COPIED))
-    returned_as_it_is = {traced.leaves[kind].name for kind in traced.out_kinds
-                         if isinstance(kind, int)}
-    free = {params[at]: at for at, entry in enumerate(given)
-            if entry.kind == "array" and entry.type.shape and entry.name not in returned_as_it_is
-            and re.split(r"[.\[]", entry.name)[0] in donated
-            and all(at != each[0] for each in found)}
-    arrays = [at for at, kind in enumerate(_made(traced)) if kind == "array"]
-    for result in arrays:
-        param = next((each for each in may[result] if each in free), None)
-        if param is not None:
-            found.append((free.pop(param), param, result, DONATED))
+        leaf, result = numbers[at], first + place
+        found.append((leaf, params[leaf], result, DIRECT if may(params[leaf], result) else COPIED))
+    if not donated:
+        return found
+    kept = {*traced.written, *[kind for kind in traced.out_kinds if isinstance(kind, int)]}
+    free: dict[object, list[int]] = {}
+    for number, (at, entry) in enumerate(given):
+        if at not in kept and entry.kind == "array" and entry.type.shape and (
+                re.split(r"[.\[]", entry.name)[0] in donated):
+            free.setdefault(entry.type, []).append(number)
+    for result, kind in enumerate(_made(traced)):
+        near = free.get(plan.results[result].type, []) if kind == "array" else []
+        leaf = next((each for each in near[:_TRIED] if may(params[each], result)), -1)
+        if leaf >= 0:
+            near.remove(leaf)
+            found.append((leaf, params[leaf], result, DONATED))
     return found
 
 

@@ -294,6 +294,23 @@ class KernelCall:
     origin: Node | None = None
 
 
+@record(frozen=True)
+class Handing:
+    """When a plan reads each parameter last (``last``), and when it writes each result first
+    (``first``, -1 where that is a copy at the end): from then on, a result may have the memory of a
+    parameter of its type that is needed no more. At that very moment, only what is ``allowed``, by
+    number: each element is read before it is written, at one place."""
+
+    last: tuple[int, ...]
+    first: tuple[int, ...]
+    allowed: tuple[frozenset[int], ...]
+
+    def may(self, param: int, result: int) -> bool:
+        """Whether a result may have the memory of a parameter of its type."""
+        first, last = self.first[result], self.last[param]
+        return last < first or (last == first and param in self.allowed[result])
+
+
 @record(frozen=True, eq=False)
 class Plan:
     """Parameters, results, steps and the kernels they launch; check numbers start at 1.
@@ -301,8 +318,7 @@ class Plan:
     ``requires`` holds before the first step: with it, no size of the plan is negative. The last
     ``scratch`` bytes of the arena are what the calling thread brings to the tasks of kernels.
     ``times`` names the parameter that takes the times of rows, if there is one (``plans.times``).
-    ``hands_on``: for each result, the parameters (by number) whose memory a caller who needs them
-    no more may give it.
+    ``handing`` says which results may have the memory of which parameters, if any may.
     """
 
     name: str
@@ -315,7 +331,7 @@ class Plan:
     requires: tuple[Require, ...] = ()
     scratch: int = 0
     times: str = ""
-    hands_on: tuple[tuple[int, ...], ...] = field(default=(), compare=False, repr=False)
+    handing: Handing | None = field(default=None, compare=False, repr=False)
 
     @property
     def scratch_at(self) -> Dim:

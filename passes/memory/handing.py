@@ -9,53 +9,58 @@ once they have begun are for that: such a step is done, or it never was.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from ...ir.graph import Graph, Value
 from ...ir.plans.calls import Call, GroupCall
-from ...ir.plans.plan import KernelCall
-from ...ir.types import TensorType
+from ...ir.plans.plan import Handing, KernelCall
 from .lives import Lives
-from .sites import Sharing, overwritten
+from .sites import Sharing, overwritable, overwritten
 
 
-def handed_on(
+def handing_of(
     graph: Graph, calls: Sequence[Call], lives: Lives, sharing: Sharing
-) -> tuple[tuple[int, ...], ...]:
-    """For each result the parameters, by number, whose memory it may have."""
-    makers: dict[Value, tuple[KernelCall, Sequence[KernelCall]]] = {}
+) -> Handing | None:
+    """When parameters are read last and results are written first; None of a plan that may fail, or
+    be ended, in its middle."""
+    makers: dict[Value, tuple[KernelCall, Counter[str]]] = {}
     for call in calls:
         if not isinstance(call, (KernelCall, GroupCall)):
-            return ((),) * len(graph.results)
+            return None
         group = call.calls if isinstance(call, GroupCall) else (call,)
         if any(each.checks for each in group):
-            return ((),) * len(graph.results)
+            return None
+        readers = Counter([name for each in group for name in {*each.args}])
         for each in group:
-            makers.update((value, (each, group)) for value in lives.born(graph, each))
-    params: dict[TensorType, list[int]] = {}
-    for at, param in enumerate(graph.params):
-        params.setdefault(param.type, []).append(at)
-    return tuple([tuple(_of_result(graph, at, value, params.get(value.type, ()), makers, lives,
-                                   sharing)) for at, value in enumerate(graph.results)])
+            makers.update((value, (each, readers)) for value in lives.born(graph, each))
+    numbers = {param.name: at for at, param in enumerate(graph.params)}
+    rules: dict[int, Mapping[str, frozenset[str]]] = {}
+    first: list[int] = []
+    allowed: list[frozenset[int]] = []
+    for at, value in enumerate(graph.results):
+        site = sharing.site.get(lives.owner(value))
+        if site is None or site.home != at:  # it is copied, from a parameter or another result
+            first.append(-1)
+            allowed.append(frozenset())
+            continue
+        maker, readers = makers[site.values[0]]
+        if id(maker.kernel) not in rules:
+            rules[id(maker.kernel)] = overwritable(maker.kernel)
+        names = _overwritten_first(graph, site.values[0], maker, lives, rules[id(maker.kernel)])
+        first.append(site.first)
+        allowed.append(frozenset([numbers[name] for name in names
+                                  if name in numbers and readers[name] <= (name in maker.args)]))
+    return Handing(tuple([lives.last[param] for param in graph.params]), tuple(first),
+                   tuple(allowed))
 
 
-def _of_result(
-    graph: Graph, at: int, value: Value, params: Sequence[int],
-    makers: dict[Value, tuple[KernelCall, Sequence[KernelCall]]], lives: Lives, sharing: Sharing,
-) -> Iterator[int]:
-    site = sharing.site.get(lives.owner(value))
-    if site is None or site.home != at:
-        return  # it is copied at the end, from a parameter or another result
-    first = site.values[0]
-    maker, group = makers[first]
-    bases = {lives.of(graph, result): lives.of(graph, base) for result, base in maker.updates}
-    if first in bases:
-        allowed = {bases[first].name} - {*maker.args}
-    else:
-        allowed = set(overwritten(maker, first.name))
-    read = {name for each in group if each is not maker for name in each.args}
-    for number in params:
-        param = graph.params[number]
-        if lives.last[param] < site.first or (
-                lives.last[param] == site.first and param.name in allowed - read):
-            yield number
+def _overwritten_first(
+    graph: Graph, value: Value, maker: KernelCall, lives: Lives,
+    rules: Mapping[str, frozenset[str]],
+) -> Sequence[str]:
+    """The values that a kernel may overwrite with the one that it makes."""
+    base = next((base for result, base in maker.updates if lives.of(graph, result) is value), None)
+    if base is None:
+        return overwritten(maker, value.name, rules)
+    return [base] if base not in maker.args else []

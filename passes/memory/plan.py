@@ -44,7 +44,7 @@ from ...ir.plans.plan import (
 )
 from ...ir.record import replace
 from .arena import Block, assign_offsets
-from .handing import handed_on
+from .handing import handing_of
 from .lives import Lives, lives_of
 from .sites import Sharing, Site
 
@@ -67,7 +67,7 @@ def plan_memory(
     scratch = max(map(scratch_bytes, writer.kernels.values()), default=0)
     plan = Plan(graph.name, writer.params, writer.results, tuple(steps), writer.arena + scratch,
                 writer.kernels, tuple(writer.checks), scratch=scratch,
-                hands_on=handed_on(graph, calls, lives, sharing))
+                handing=handing_of(graph, calls, lives, sharing))
     return _with_sizes_checked(plan, needs)
 
 
