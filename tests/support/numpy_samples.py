@@ -72,16 +72,16 @@ class Sample:
 
     def call(self, *arrays: Any) -> Any:
         """The function on arrays in the places of those in the text."""
-        names: list[str] = []
+        given = iter(arrays)
+        scope: dict[str, Any] = {"np": np, "f": self.row.functions[0]}
 
         def name(_: Any) -> str:
-            names.append(f"a{len(names)}")
-            return names[-1]
+            key = f"a{len(scope)}"
+            scope[key] = next(given)
+            return key
 
         call = _ARRAY.sub(name, self.text)
-        function = with_source.function(f"lambda {', '.join(names)}: f({call})",
-                                        {"np": np, "f": self.row.functions[0]})
-        return function(*arrays)
+        return with_source.function(f"lambda: f({call})", scope)()
 
 
 def agree(found: Any, wanted: Any, rtol: float) -> None:
