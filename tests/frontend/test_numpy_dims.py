@@ -46,7 +46,6 @@ def test_gradients(sized: Sized) -> None:
     assert gradient_problems(sized, (0, 1, 7)) == []
 
 
-@pytest.mark.xfail(strict=False, reason="results that are arguments themselves are not in a plan")
 @pytest.mark.long
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
 @pytest.mark.parametrize("options", [("--dims", "known"), ("--some", "--sizes", "0,7")])

@@ -134,15 +134,16 @@ def native(function: Function, specs: list[str]) -> Function:
 
 
 def in_triton(function: Function, specs: list[str]) -> Function:
-    """A function whose kernels run in Triton's interpreter; its results are a list."""
+    """A function whose kernels run in Triton's interpreter."""
     from weft.codegen.gpu.build import run_kernel_triton
 
     lowered = weft.compile(function).lower(*specs)
     plan = lowered.stages.plan_for(GPU)
 
-    def run(*arrays: Any) -> list[Any]:
+    def run(*arrays: Any) -> Any:
         given = [*map(np.asarray, arrays), *(held.array for held in lowered.traced.captures)]
-        return run_plan(plan, given, kernel_runner=run_kernel_triton)
+        raw = run_plan(plan, given, kernel_runner=run_kernel_triton)
+        return lowered.traced.results(raw, arrays, lambda: (arrays, {}))  # which arguments may be
 
     return run
 
