@@ -152,7 +152,7 @@ class Traced:
             leaves[kind] if isinstance(kind, int) else _as_result(kind, next(found))
             for kind in self.out_kinds])
         new = arrays[len(arrays) - len(self.written):] if self.written else ()
-        changes: list[Change] = [partial(np.copyto, leaves[at], array)
+        changes: list[Change] = [partial(operator.setitem, leaves[at], ..., array)
                                  for at, array in zip(self.written, new, strict=True)]
         if self.changed:
             nest = arguments()
@@ -160,7 +160,8 @@ class Traced:
             result, contents = resolved(result, own)
             for number, content in zip(self.changed, contents, strict=True):
                 changes += filling(own(number), content)
-        deque(map(operator.call, changes), maxlen=0)  # one call of C code: nothing interrupts it
+        # One call of C code, and of C code alone: no signal is looked for.
+        deque(map(operator.call, changes), maxlen=0)
         return result
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import sys
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -397,7 +398,6 @@ def test_writes_can_be_refused() -> None:
 
 
 def test_nothing_python_runs_in_a_warm_call() -> None:
-    import sys
     made = compiled(added)
     x = X.copy()
     for _ in range(3):
@@ -450,3 +450,40 @@ def test_an_array_without_dims_or_a_number(write: str) -> None:
     with pytest.raises(weft.Error, match=r"W203: whether x:0 has the memory of what was changed"):
         made(x, np.array(0))
     assert x == 1
+
+
+class Stop(KeyboardInterrupt):
+    """What a signal's handler raises."""
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # where none may be
+def test_a_call_that_is_stopped_anywhere_leaves_all_or_nothing() -> None:
+    """Of byte-swapped arrays, which Python's code writes: stopped at each call of a function."""
+    def function(x: Any, y: Any, d: Any) -> None:
+        x += 1
+        y += 1
+        d["w"] += 1
+
+    made, count = compiled(function), 0
+    for at in range(1, 1000):
+        arrays = [np.zeros(3, ">f8") for _ in range(3)]
+        count = 0
+
+        def stop(frame: Any, event: str, _: Any, at: int = at) -> None:
+            nonlocal count
+            count += event == "call"
+            if event == "call" and count == at:
+                raise Stop
+
+        made(*[np.zeros(3, ">f8") for _ in range(2)], {"w": np.zeros(3, ">f8")})
+        sys.setprofile(stop)
+        try:
+            made(arrays[0], arrays[1], {"w": arrays[2]})
+        except Stop:
+            pass
+        finally:
+            sys.setprofile(None)
+        assert len({float(array[0]) for array in arrays}) == 1, at
+        if count < at:
+            break
+    assert count < at and count > 20

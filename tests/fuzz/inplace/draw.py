@@ -94,6 +94,15 @@ class Body(Page):
     def value(self, name: str) -> Value:
         return Value(name, tuple(np.asarray(eval(name, space)) for space in self.spaces))
 
+    def array(self) -> str:
+        """The name of an array: of what is one for all arguments, and no number by now."""
+        names = [name for name in self.arrays if all(
+            isinstance(_found(name, space), np.ndarray) for space in self.spaces)]
+        return str(self.w.one(names or ["x"]))
+
+    def add(self, line: str, name: str = "") -> bool:
+        return "bfloat16" not in line and super().add(line, name)
+
     def inner(self) -> Body:
         """A block of this body, with values of its own."""
         made = copy.copy(self)
@@ -124,6 +133,7 @@ def program(seed: int, number: int) -> Program:
     body = Body(rng, spaces)
     interrupted = rng.random() < 0.06
     fault = rng.choice((*FAULTS,)) if not interrupted and rng.random() < 0.3 else ""
+    test = body.test()  # of arguments alone: it may come first
     wanted = rng.randint(1, 7)
     for _ in range(4 * wanted):
         before = len(body.lines)
@@ -135,13 +145,14 @@ def program(seed: int, number: int) -> Program:
             features.add(maker.__name__.strip("_"))
     lines = [line for each in body.lines for line in each.split("\n")]
     tops = [at for at, line in enumerate(lines) if not line.startswith((" ", "else:"))]
-    names = [name for name in (*body.arrays, "d", "l", "o", "at", "k") if _is_there(name, body)]
+    names = [name for name in (*body.arrays, "d", "l", "o", "at", "k") if all(
+        _found(name, space) is not NotImplemented for space in spaces)]
     back = [rng.choice(names)]
     if fault or interrupted:
         features.add(f"fails by {fault}" if fault else "is interrupted")
         texts = (FAULTS[fault],) if fault else INTERRUPTED
         parts = {"out": "r", "x": rng.choice(TARGETS[:4]), "n": rng.choice((0, 1, 2)),
-                 "test": body.test()}
+                 "test": test}
         at = rng.choice([*tops, len(lines), len(lines)])
         lines[at:at] = [text.format(**parts) for text in texts]
         back += ["r"] * (fault not in ("assert", "raise"))
@@ -180,12 +191,12 @@ def writeable(nest: Any) -> None:
         writeable(part)
 
 
-def _is_there(name: str, body: Body) -> bool:
+def _found(name: str, space: dict[str, Any]) -> Any:
+    """What a name, or an item, is; NotImplemented if it is not there."""
     try:
-        body.value(name)
-    except (LookupError, AttributeError, ValueError):
-        return False
-    return True
+        return eval(name, space)
+    except (LookupError, AttributeError):
+        return NotImplemented
 
 
 def _try(maker: Callable[[Body], None], body: Body) -> None:
