@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ from .record import field, record
 DTypeKind = Literal["b", "i", "u", "f", "c"]
 
 
-@record(frozen=True, slots=True, eq=False)
+@record(frozen=True, eq=False)
 class DType:
     """An element type: its short name (``f32``), kind and width in bits.
 
@@ -27,15 +28,14 @@ class DType:
     bits: int
     _numpy: np.dtype[Any] | str = field(repr=False)  # or the name of one that ml_dtypes has
 
-    @property
+    @cached_property
     def numpy(self) -> np.dtype[Any]:
         """NumPy's twin."""
-        found = self._numpy
-        if isinstance(found, str):
-            import ml_dtypes  # takes longer to load than this package does
+        if not isinstance(self._numpy, str):
+            return self._numpy
+        import ml_dtypes  # takes longer to load than this package does
 
-            found = np.dtype(getattr(ml_dtypes, found))
-            object.__setattr__(self, "_numpy", found)
+        found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, self._numpy))
         return found
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -9,32 +9,25 @@ since the first tenth. The suite runs a short one (``runtime/test_lifetime.py``)
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from soak import Footprint
 
 import weft
 
+sys.path.insert(0, str(Path(__file__).parent / "support"))
+
+from objects import Body, Point
+
 THREADS = 8
 SLACK = 64  # references: those of calls that are running, and of caches of the interpreter
-
-
-class Point(NamedTuple):
-    x: Any
-    y: Any
-
-
-@dataclasses.dataclass
-class Body:
-    place: Any
-    speed: Any
 
 
 class Net:

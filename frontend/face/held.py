@@ -12,7 +12,7 @@ these, a program reads when it runs.
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -96,7 +96,7 @@ class _Holding:
                 return exact(value)
             except UnhashableError:
                 pass
-        return kind, Identity(value), self._named(dict(_attributes(value)))
+        return kind, Identity(value), self._named(held_by(value))
 
     def _all(self, values: Any) -> Hashable:
         return tuple([self.key(each) for each in values])
@@ -136,10 +136,12 @@ def _names(code: CodeType) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
-    yield from getattr(value, "__dict__", {}).items()
+def held_by(value: Any) -> dict[str, Any]:
+    """What an object has in its own dict and slots, by name."""
+    found = dict(getattr(value, "__dict__", {}))
     for kind in type(value).__mro__:
         slots = kind.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
-            if hasattr(value, name) and name not in ("__dict__", "__weakref__"):
-                yield name, getattr(value, name)
+            if name not in ("__dict__", "__weakref__") and hasattr(value, name):
+                found[name] = getattr(value, name)
+    return found

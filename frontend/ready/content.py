@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from ...runtime.tree import TreeDef
+from ..face.held import held_by
 from .code import (
     is_impure,
     makes_sets,
@@ -322,7 +323,7 @@ class Reader:
         if not isinstance(kind.__module__, str):
             raise NoKeyError
         top = kind.__module__.partition(".")[0]
-        ours, held = top == _OURS, _held_by(value)
+        ours, held = top == _OURS, held_by(value)
         if ours and hasattr(kind, "traced_by"):
             self._all("compiled", value.traced_by())
         elif ours and {"cell", "trainable"} <= held.keys():
@@ -386,17 +387,6 @@ def _dtype_texts(dtype: np.dtype[Any]) -> tuple[str, ...]:
     """What a dtype is, with all its fields."""
     plain = dtype.names is None and dtype.subdtype is None
     return (dtype.str, dtype.name) if plain else (dtype.str, dtype.name, repr(dtype))
-
-
-def _held_by(value: Any) -> dict[str, Any]:
-    """What an object has in its own dict and slots."""
-    held = dict(getattr(value, "__dict__", {}))
-    for kind in type(value).__mro__:
-        slots = kind.__dict__.get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if name not in ("__dict__", "__weakref__") and hasattr(value, name):
-                held[name] = getattr(value, name)
-    return held
 
 
 def _of_package(module: Any) -> bool:

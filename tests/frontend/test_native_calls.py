@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gc
-import sys
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
+from objects import Body, Point
+from running import python_functions
 
 import weft
 
 X = np.arange(3.0)
 WEIGHTS = np.full(3, 2.0)
-
-
-class Point(NamedTuple):
-    x: Any
-    y: Any
-
-
-@dataclasses.dataclass
-class Body:
-    place: Any
-    speed: Any
-    kind: str = dataclasses.field(default="ball", metadata={"static": True})
 
 
 class Net:
@@ -53,22 +41,6 @@ class Wide(Net):
         return super().step(x, k=k) * 2
 
 
-def python_functions(call: Callable[[], Any]) -> list[str]:
-    """The Python functions of Weft that a call runs."""
-    names: list[str] = []
-
-    def note(frame: Any, event: str, _: Any) -> None:
-        if event == "call" and frame.f_globals.get("__name__", "").startswith("weft."):
-            names.append(frame.f_code.co_qualname)
-
-    sys.setprofile(note)
-    try:
-        call()
-    finally:
-        sys.setprofile(None)
-    return names
-
-
 def check_native(call: Callable[[], Any], wanted: Any = None) -> None:
     """A call gives what is wanted, and from the third one on no Python runs."""
     for _ in range(3):
@@ -76,7 +48,7 @@ def check_native(call: Callable[[], Any], wanted: Any = None) -> None:
     if wanted is not None:
         for one, other in zip(weft.tree.leaves(got), weft.tree.leaves(wanted), strict=True):
             np.testing.assert_array_equal(one, other)
-    assert python_functions(call) == []
+    assert python_functions(call, "weft.") == []
 
 
 @weft.compile

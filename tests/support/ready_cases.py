@@ -11,9 +11,10 @@ import math
 import sys
 import warnings
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from objects import Body, Point
 
 import weft
 
@@ -29,17 +30,8 @@ class Mode(enum.Enum):
     MEAN = 2
 
 
-class Point(NamedTuple):
-    x: Any
-    y: Any
-
-
 @dataclasses.dataclass
-class Body:
-    place: Any
-    speed: Any
-    kind: str = dataclasses.field(default="ball", metadata={"static": True})
-
+class Moving(Body):
     def energy(self) -> Any:
         return 0.5 * (self.speed ** 2).sum() * SCALE
 
@@ -85,7 +77,7 @@ def tuples(p: Any) -> Any:
 
 @weft.compile
 def dataclass(b: Any, dt: Any) -> Any:
-    return Body(b.place + b.speed * dt, b.speed, b.kind), b.energy()
+    return Moving(b.place + b.speed * dt, b.speed, b.kind), b.energy()
 
 
 @weft.compile
@@ -183,7 +175,7 @@ def cases() -> list[tuple[str, Any]]:
         ("nest", lambda: nest(params, x)),
         ("keyword", lambda: nest(params, x, power=3.0)),
         ("tuples", lambda: tuples(Point(place, 2.0))),
-        ("dataclass", lambda: dataclass(Body(place, place + 1), 0.1)),
+        ("dataclass", lambda: dataclass(Moving(place, place + 1), 0.1)),
         ("namespace", lambda: namespace(SimpleNamespace(a=place, b=1.5))),
         ("static", lambda: static(x, Mode.SUM, 3)),
         ("another static", lambda: static(x, Mode.MEAN, n=2)),

@@ -44,3 +44,20 @@ def python(code: str, *args: str, cwd: Path | None = None, timeout: float = 100,
             [sys.executable, str(file), *args], cwd=cwd, timeout=timeout, text=True,
             capture_output=True, check=False,
             env={**os.environ, "PYTHONPATH": path.rstrip(os.pathsep), **environment})
+
+
+def python_functions(call: Callable[[], Any], of: str = "") -> list[str]:
+    """The names of the Python functions that a call runs, itself apart: all, or those of modules
+    whose names begin so."""
+    names: list[str] = []
+
+    def note(frame: Any, event: str, _: Any) -> None:
+        if event == "call" and frame.f_globals.get("__name__", "").startswith(of):
+            names.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return names if of else names[1:]

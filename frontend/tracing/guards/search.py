@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from ...face.held import held_by
 from ...face.source import RUNTIME, is_internal_name
 from ...ready.code import codes
 from ..arrays.variable import Variable
@@ -200,7 +201,7 @@ class _Search:
                 self._add(guard)
         else:
             self._add(Guard(path, Kind.CLASS, kind))
-            held = _held_by(value)
+            held = held_by(value)
             self._attributes(path, held, depth)
             if not _is_known(kind.__module__):
                 self._of_class(path, kind, held, depth)
@@ -239,22 +240,11 @@ class _Search:
         elif isinstance(value, MethodType):
             yield path.attribute("__self__"), value.__self__
         elif not isinstance(value, (*_NUMBERS, *_FIXED, np.ndarray, Variable, Tracer)):
-            yield from ((path.attribute(name), item) for name, item in _held_by(value).items()
+            yield from ((path.attribute(name), item) for name, item in held_by(value).items()
                         if name.isidentifier())
 
     def _add(self, guard: Guard) -> None:
         self.found.setdefault((*guard.path.key, guard.kind), guard)
-
-
-def _held_by(value: Any) -> dict[str, Any]:
-    """What an object has in its own dict and slots."""
-    held = dict(getattr(value, "__dict__", {}))
-    for kind in type(value).__mro__:
-        slots = kind.__dict__.get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if name not in ("__dict__", "__weakref__") and hasattr(value, name):
-                held[name] = getattr(value, name)
-    return held
 
 
 def _is_known(module: str | None) -> bool:
