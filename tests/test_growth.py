@@ -28,7 +28,7 @@ from growing import (
 )
 
 import weft
-from weft.frontend.engine.pipeline import Stages
+from weft.frontend.engine.building.pipeline import Stages
 from weft.frontend.face.options import Options
 from weft.frontend.rewriting.loops import counting
 from weft.ir.kernels.kernel import Const, Store

@@ -12,7 +12,7 @@ import pytest
 
 import weft
 from weft.frontend.cli.main import main
-from weft.frontend.engine.pipeline import STAGES
+from weft.frontend.engine.building.pipeline import STAGES
 from weft.ir.text.parser import parse_graph
 
 TEXT = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")

@@ -43,9 +43,9 @@ from ...ir.verify.graph import symbols_in
 from ...ir.verify.verifier import read
 from ...passes.manager import PassManager, parse_passes
 from .. import cache
-from ..engine.devices import device_names
-from ..engine.flow import FlowStages, step_stages
-from ..engine.pipeline import STAGES, Stages
+from ..engine.building.devices import device_names
+from ..engine.building.flow import FlowStages, step_stages
+from ..engine.building.pipeline import STAGES, Stages
 from ..face.compile import compile
 from ..face.function import Function
 from ..face.source import is_internal

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.pipeline import STAGES
+from ..engine.building.pipeline import STAGES
 from . import models
 
 

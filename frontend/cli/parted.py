@@ -14,9 +14,9 @@ from ...ir.types import TensorType
 from ...runtime.flow.helpers import Helpers
 from ...runtime.flow.program import FlowProgram
 from ...runtime.program import Source
-from ..engine.link import make_program
-from ..engine.oracle import example_array
-from ..engine.pipeline import Stages
+from ..engine.building.link import make_program
+from ..engine.building.oracle import example_array
+from ..engine.building.pipeline import Stages
 from ..face.options import Options
 from ..tracing.arrays.variable import Variable
 

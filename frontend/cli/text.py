@@ -17,9 +17,9 @@ from ...ir.kernels.kernel import Kernel
 from ...ir.plans.plan import Plan
 from ...ir.types import TensorType
 from ...passes.inline import inline_regions
-from ..engine.flow import FlowStages, make_step, step_stages
-from ..engine.oracle import DEFAULT_SIZE, example_array
-from ..engine.pipeline import Stages
+from ..engine.building.flow import FlowStages, make_step, step_stages
+from ..engine.building.oracle import DEFAULT_SIZE, example_array
+from ..engine.building.pipeline import Stages
 from ..engine.stages import kernel_flops
 from ..face.options import Options
 from ..session import graph as session_graph

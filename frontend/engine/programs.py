@@ -39,19 +39,19 @@ from ..tracing.context.request import Need, Request
 from ..tracing.failing import exception
 from ..tracing.operand import fits_int64
 from ..tracing.trace import Traced
-from .adopted import Made, adopted
 from .attempts import Attempts
-from .changes import Difference, Key, of_guard
-from .explained import Explanation, explained
-from .flow import make_step
-from .history import KEPT
+from .building.flow import make_step
+from .building.outline import walker_of
+from .building.pipeline import BUILDING, STEPS
+from .building.progress import compiling, taken
 from .inout import check_containers, shared_memory
-from .methods import Methods
-from .outline import walker_of
-from .pipeline import BUILDING, STEPS
-from .progress import compiling, taken
+from .methods.methods import Methods
 from .recent import recent
-from .recompiles import Recompiles
+from .recompiling.adopted import Made, adopted
+from .recompiling.changes import Difference, Key, of_guard
+from .recompiling.explained import Explanation, explained
+from .recompiling.history import KEPT
+from .recompiling.recompiles import Recompiles
 from .specialisation import (
     Specialisation,
     stages_of,

@@ -24,12 +24,12 @@ from ..tracing.guards.draws import Draws
 from ..tracing.guards.guard import Guard, Guards
 from ..tracing.guards.search import guards_of
 from ..tracing.trace import Traced
-from .changes import NUMBERS, typed
-from .flow import FlowStages
-from .link import holding
-from .outline import walker_of
-from .pipeline import Stages
+from .building.flow import FlowStages
+from .building.link import holding
+from .building.outline import walker_of
+from .building.pipeline import Stages
 from .recent import Arrays, may_stay
+from .recompiling.changes import NUMBERS, typed
 
 
 @record(eq=False)

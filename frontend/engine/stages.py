@@ -19,9 +19,9 @@ from ..face.boundary import boundary
 from ..face.loading import load
 from ..stays import Stays
 from ..tracing.trace import Traced
-from .flow import FlowStages
-from .handing import handed
-from .pipeline import Stages
+from .building.flow import FlowStages
+from .building.handing import handed
+from .building.pipeline import Stages
 
 
 @record(frozen=True)

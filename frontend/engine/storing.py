@@ -24,8 +24,8 @@ from ..ready.question import Question, question_of
 from ..ready.stored import UnstorableError, Writer, packed
 from ..ready.support import support
 from ..tracing.arguments import Call
-from .outline import outline_of
-from .pipeline import Stages
+from .building.outline import outline_of
+from .building.pipeline import Stages
 from .specialisation import Specialisation
 
 

@@ -120,7 +120,8 @@ def compile_with(
         raise error("W113", f"on_recompile={on_recompile!r} is not known", locs=user_loc(),
                     hint="use 'warn', 'silent' or 'error'")
     if device is not None and not (isinstance(device, str) and device == "cpu:0"):
-        options = replace(options, devices=load("frontend.engine.devices").devices_of(device))
+        devices_of = load("frontend.engine.building.devices").devices_of
+        options = replace(options, devices=devices_of(device))
     signature = Signature(function, static_argnames, dynamic)
     donated = names_in(donate_argnames, "donate_argnames")
     unknown = {*donated} - {*signature.positional, *signature.keyword_only}

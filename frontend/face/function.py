@@ -28,7 +28,7 @@ from .signature import Signature
 from .walked import Walked
 
 if TYPE_CHECKING:
-    from ..engine.explained import Explanation
+    from ..engine.recompiling.explained import Explanation
     from ..engine.stages import Lowered
     from ..tracing.trace import Traced
 

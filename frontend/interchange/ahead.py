@@ -7,7 +7,7 @@ from typing import Any
 
 from ...ir.diagnose import error
 from ...ir.record import replace
-from ..engine.bound import Bound
+from ..engine.methods.bound import Bound
 from ..engine.specialisation import stages_of
 from ..face.boundary import boundary
 from ..face.compile import compile

@@ -47,8 +47,8 @@ from ...runtime.shards import write_tensors
 from ...runtime.state import cut
 from ...runtime.tree import TreeDef, describe
 from ...runtime.verified import digest
-from ..engine.flow import FlowStages
-from ..engine.pipeline import Stages
+from ..engine.building.flow import FlowStages
+from ..engine.building.pipeline import Stages
 from ..face.source import user_loc
 from ..face.tree import paths
 from ..tracing.arrays.selection import has_found

@@ -30,10 +30,10 @@ from ...passes.placement.units import Unit, units_of
 from ...runtime.files import new_file, written
 from ...runtime.flow.helpers import Helpers
 from ...runtime.threads import thread_limit
-from ..engine.flow import FlowStages, make_flow, step_stages
-from ..engine.gpu import local_costs
-from ..engine.link import make_program
-from ..engine.pipeline import Stages
+from ..engine.building.flow import FlowStages, make_flow, step_stages
+from ..engine.building.gpu import local_costs
+from ..engine.building.link import make_program
+from ..engine.building.pipeline import Stages
 from ..face.options import Options
 from ..face.source import user_loc
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..engine.flow import FlowStages
-from ..engine.pipeline import Stages
+from ..engine.building.flow import FlowStages
+from ..engine.building.pipeline import Stages
 from ..engine.stages import Lowered
 from ..face import tree
 from ..tracing.trace import Leaf, Traced

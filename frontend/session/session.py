@@ -22,11 +22,11 @@ from ...passes.prune import parameters_of, prune
 from ...runtime.flow.helpers import Helpers
 from ...runtime.program import Program, Source
 from ...runtime.watch import Watch, seconds_of
-from ..engine.devices import device_names
-from ..engine.flow import FlowStages, make_step, step_stages
-from ..engine.gpu import described
-from ..engine.pipeline import BUILDING, STEPS, Stages
-from ..engine.progress import compiling, taken
+from ..engine.building.devices import device_names
+from ..engine.building.flow import FlowStages, make_step, step_stages
+from ..engine.building.gpu import described
+from ..engine.building.pipeline import BUILDING, STEPS, Stages
+from ..engine.building.progress import compiling, taken
 from ..engine.stages import Lowered
 from ..face import tree
 from ..face.boundary import boundary, leave

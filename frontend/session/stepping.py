@@ -8,7 +8,7 @@ from typing import Any
 
 from ...ir.diagnose import FailedAssertionError, error
 from ...runtime.program import Program
-from ..engine.outline import outline_of_program
+from ..engine.building.outline import outline_of_program
 from ..face.boundary import leave
 from ..face.signature import Signature
 from ..face.source import user_loc

@@ -12,8 +12,8 @@ from ...ir.plans.calls import Body, BranchCall, Call, GroupCall, LoopCall
 from ...ir.plans.plan import KernelCall, Launch, all_steps
 from ...ir.text.printer import print_graph, print_kernel
 from ...passes.placement.costs import Costs
-from ..engine.flow import FlowStages
-from ..engine.pipeline import Stages
+from ..engine.building.flow import FlowStages
+from ..engine.building.pipeline import Stages
 from .document import Document
 from .items import Drawing
 from .memory import memory_data

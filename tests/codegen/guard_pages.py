@@ -23,7 +23,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 import weft
-from weft.frontend.engine.pipeline import build
+from weft.frontend.engine.building.pipeline import build
 from weft.runtime.entry.control import Control
 
 Array = NDArray[Any]

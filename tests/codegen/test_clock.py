@@ -13,7 +13,7 @@ import weft
 from weft.codegen.cpu.jit import compile_object, cpu_target, jit_for
 from weft.codegen.cpu.program import emit_program
 from weft.codegen.cpu.steps import launches
-from weft.frontend.engine.pipeline import Stages
+from weft.frontend.engine.building.pipeline import Stages
 from weft.ir.diagnose import Error
 from weft.ir.plans.entry import entry_of
 from weft.ir.plans.plan import Launch, Plan, all_steps

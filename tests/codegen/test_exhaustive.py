@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 import weft
 from weft.codegen.cpu.jit import cpu_target
-from weft.frontend.engine.link import make_program
-from weft.frontend.engine.pipeline import Stages
+from weft.frontend.engine.building.link import make_program
+from weft.frontend.engine.building.pipeline import Stages
 from weft.frontend.face.options import Options
 from weft.frontend.tracing.trace import trace_function
 from weft.ir.interp.graph import run_graph, run_plan

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import weft
-from weft.frontend.engine.link import make_program
-from weft.frontend.engine.pipeline import Stages
+from weft.frontend.engine.building.link import make_program
+from weft.frontend.engine.building.pipeline import Stages
 from weft.frontend.face.options import Options
 from weft.ir.diagnose import Error, ShapeError, TextError
 from weft.ir.interp.graph import run_graph, run_plan

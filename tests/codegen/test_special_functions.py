@@ -22,8 +22,8 @@ from scipy.special import log_softmax, logsumexp, polygamma, softmax
 from special_reference import CASES, OURS, errors, exact, points
 
 import weft
-from weft.frontend.engine.link import make_program
-from weft.frontend.engine.pipeline import Stages
+from weft.frontend.engine.building.link import make_program
+from weft.frontend.engine.building.pipeline import Stages
 from weft.frontend.face.options import Options
 from weft.frontend.numpy_api.elements import special as bodies
 from weft.frontend.tracing.trace import trace_function

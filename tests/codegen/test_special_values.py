@@ -18,8 +18,8 @@ import pytest
 from scipy import special
 
 import weft
-from weft.frontend.engine.link import make_program
-from weft.frontend.engine.pipeline import Stages
+from weft.frontend.engine.building.link import make_program
+from weft.frontend.engine.building.pipeline import Stages
 from weft.frontend.face.options import Options
 from weft.frontend.numpy_api.elements import elementwise as ufuncs
 from weft.frontend.numpy_api.elements import special as bodies

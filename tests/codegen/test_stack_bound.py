@@ -26,7 +26,7 @@ from weft.codegen.cpu.jit import assembly, cpu_target
 from weft.codegen.cpu.sorts.sorter import SORTS
 from weft.codegen.cpu.steps.table import StepTable
 from weft.codegen.cpu.text import module_text
-from weft.frontend.engine.pipeline import Stages
+from weft.frontend.engine.building.pipeline import Stages
 from weft.ir.kernels.workspace import scratch_bytes, workspace_bytes
 from weft.ir.plans.plan import Launch, all_steps
 from weft.ir.plans.stack import SCRATCH_BYTES, STACK_BYTES, WORKSPACE_BYTES

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.frontend.engine.gpu import gpu_device
+from weft.frontend.engine.building.gpu import gpu_device
 
 from .programs import wrong
 

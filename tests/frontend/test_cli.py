@@ -14,8 +14,8 @@ import pytest
 
 import weft
 from weft.frontend.cli.main import main
-from weft.frontend.engine.oracle import example_array
-from weft.frontend.engine.pipeline import STAGES
+from weft.frontend.engine.building.oracle import example_array
+from weft.frontend.engine.building.pipeline import STAGES
 from weft.ir.interp.graph import run_graph
 from weft.ir.ops.op import Kind
 from weft.ir.text.parser import parse, parse_graph

@@ -29,8 +29,8 @@ from weft.codegen.artifact.object import STATUS, Artifact, Source, WeightsFile, 
 from weft.codegen.cpu import cpu_check
 from weft.codegen.cpu.jit import compile_object
 from weft.codegen.cpu.target import Target
-from weft.frontend.engine.link import make_program
-from weft.frontend.engine.pipeline import Stages
+from weft.frontend.engine.building.link import make_program
+from weft.frontend.engine.building.pipeline import Stages
 from weft.frontend.face import tree
 from weft.frontend.face.options import Options
 from weft.frontend.interchange import artifact, export

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.frontend.engine.gpu import gpu_device
+from weft.frontend.engine.building.gpu import gpu_device
 from weft.runtime.device.interpreted import Interpreted
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("triton") is None,
@@ -364,7 +364,7 @@ def test_what_fails_names_values_that_no_host_has_kept() -> None:
 
 def test_nothing_is_left_of_a_parent_that_was_killed() -> None:
     code = ("import os, signal, numpy as np, weft\n"
-            "from weft.frontend.engine.gpu import gpu_device\n"
+            "from weft.frontend.engine.building.gpu import gpu_device\n"
             "weft.compile(device='gpu:0')(np.negative)(np.ones(3))\n"
             "print(gpu_device('gpu:0').pid, flush=True)\n"
             "os.kill(os.getpid(), signal.SIGKILL)\n")

@@ -9,8 +9,8 @@ import pytest
 from programs import wrong_simplify
 
 import weft
-from weft.frontend.engine import pipeline
-from weft.frontend.engine.oracle import example_array
+from weft.frontend.engine.building import pipeline
+from weft.frontend.engine.building.oracle import example_array
 from weft.ir.plans.plan import Plan, map_launches
 from weft.ir.record import replace
 from weft.ir.types import parse_type

@@ -20,8 +20,8 @@ import pytest
 
 import weft
 from weft.frontend.cli.main import main
-from weft.frontend.engine import progress
-from weft.frontend.engine.pipeline import Stages
+from weft.frontend.engine.building import progress
+from weft.frontend.engine.building.pipeline import Stages
 from weft.frontend.profiling.kernels import KernelTime
 from weft.frontend.profiling.table import Lines, profile_table
 from weft.ir.loc import Loc

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.frontend.engine.pipeline import Stages
+from weft.frontend.engine.building.pipeline import Stages
 from weft.frontend.face.options import Options
 from weft.ir.plans.calls import kernel_calls
 from weft.ir.verify.verifier import verify_kernel

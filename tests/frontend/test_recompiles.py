@@ -20,7 +20,8 @@ import pytest
 from running import in_threads
 
 import weft
-from weft.frontend.engine import explained, programs, recompiles
+from weft.frontend.engine import programs
+from weft.frontend.engine.recompiling import explained, recompiles
 
 compiled: Any = weft.compile  # with options and a function at once
 X = np.ones((3, 4), np.float32)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import weft
-from weft.frontend.engine.pipeline import Stages
+from weft.frontend.engine.building.pipeline import Stages
 from weft.frontend.face.options import Options
 from weft.ir.graph import all_nodes, apart
 from weft.ir.indices.dims import bind_dims, check_requirement, requirements

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ops.cases import dtypes_of
 
-from weft.frontend.engine.link import make_program
-from weft.frontend.engine.pipeline import Stages
+from weft.frontend.engine.building.link import make_program
+from weft.frontend.engine.building.pipeline import Stages
 from weft.frontend.face.options import Options
 from weft.ir.graph import Builder, Graph, constant_of
 from weft.ir.kernels.fold import exact_fma

@@ -13,8 +13,8 @@ from parted import DEVICES, compare_functions, outcome, programs_of, scattered
 from programs import example_arrays, graphs
 
 import weft
-from weft.frontend.engine.flow import FlowStages, step_stages
-from weft.frontend.engine.pipeline import Stages
+from weft.frontend.engine.building.flow import FlowStages, step_stages
+from weft.frontend.engine.building.pipeline import Stages
 from weft.frontend.face.options import Options
 from weft.ir.graph import Graph
 from weft.ir.plans.partition import Partition, Segment, all_segments

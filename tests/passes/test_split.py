@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from weft.frontend.engine.pipeline import Stages
+from weft.frontend.engine.building.pipeline import Stages
 from weft.frontend.face.options import Options
 from weft.ir.diagnose import UnsupportedError
 from weft.ir.graph import Builder, Graph, all_nodes

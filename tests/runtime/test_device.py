@@ -17,7 +17,7 @@ import pytest
 import weft
 from weft.codegen.cpu.target import GPU
 from weft.codegen.gpu.source import emit_triton
-from weft.frontend.engine.pipeline import Stages
+from weft.frontend.engine.building.pipeline import Stages
 from weft.ir.diagnose import Error
 from weft.ir.indices.walk import evaluate
 from weft.ir.interp.kernel import ChecksFailedError, run_kernel

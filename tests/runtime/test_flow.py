@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import weft
-from weft.frontend.engine.flow import FlowStages, make_flow, step_stages
-from weft.frontend.engine.pipeline import Stages
+from weft.frontend.engine.building.flow import FlowStages, make_flow, step_stages
+from weft.frontend.engine.building.pipeline import Stages
 from weft.frontend.face.options import Options
 from weft.ir.diagnose import DeadlineError, OutOfRangeError
 from weft.ir.graph import Builder, Graph

@@ -136,7 +136,7 @@ def test_a_fork_waits_for_what_must_be_whole(lock: str) -> None:
 ])
 def test_a_child_finds_what_others_compile_with_free(lock: str) -> None:
     said = run(f"""
-        from weft.frontend.engine.pipeline import Stages
+        from weft.frontend.engine.building.pipeline import Stages
         from weft.frontend.library.optim import optimizers
         with elsewhere({lock}):
             print(*ended(child(works)))

@@ -14,9 +14,9 @@ import numpy as np
 from random_control import function_of
 
 import weft
-from weft.frontend.engine.flow import FlowStages, make_flow, step_stages
-from weft.frontend.engine.link import make_program
-from weft.frontend.engine.pipeline import Stages
+from weft.frontend.engine.building.flow import FlowStages, make_flow, step_stages
+from weft.frontend.engine.building.link import make_program
+from weft.frontend.engine.building.pipeline import Stages
 from weft.frontend.engine.specialisation import stages_of
 from weft.frontend.face.options import Options
 from weft.ir.graph import Graph, with_bodies

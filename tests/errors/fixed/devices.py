@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import weft
-from weft.frontend.engine.gpu import gpu_device
+from weft.frontend.engine.building.gpu import gpu_device
 
 from ..devices import BOTH, gpu
 from .fixing import fixed

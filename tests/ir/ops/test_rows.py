@@ -11,8 +11,8 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from weft.frontend.engine.link import make_program
-from weft.frontend.engine.pipeline import Stages
+from weft.frontend.engine.building.link import make_program
+from weft.frontend.engine.building.pipeline import Stages
 from weft.frontend.face.options import Options
 from weft.ir.interp.graph import run_graph, run_plan
 from weft.ir.ops.op import Kind, OpDef

@@ -36,7 +36,7 @@ from ops.cases import (
 from weft.codegen.cpu.target import GPU
 from weft.codegen.gpu.build import compile_triton, run_kernel_triton
 from weft.codegen.gpu.source import emit_triton
-from weft.frontend.engine.pipeline import Stages
+from weft.frontend.engine.building.pipeline import Stages
 from weft.frontend.face.options import Options
 from weft.ir.interp.graph import run_graph, run_plan
 from weft.ir.ops.op import OpDef, Sample

@@ -6,14 +6,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from ...runtime.entry.walk import Walk
-from ...runtime.program import Program, Source
-from ...runtime.tree import TreeDef
-from ..face.signature import Signature
-from ..ready.walks import Outline, walk_of
-from ..tracing.arrays.variable import Variable
-from ..tracing.guards.guard import Guard
-from ..tracing.trace import Traced
+from ....runtime.entry.walk import Walk
+from ....runtime.program import Program, Source
+from ....runtime.tree import TreeDef
+from ...face.signature import Signature
+from ...ready.walks import Outline, walk_of
+from ...tracing.arrays.variable import Variable
+from ...tracing.guards.guard import Guard
+from ...tracing.trace import Traced
 from .handing import Handed, handed
 
 

@@ -12,38 +12,38 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal
 
-from ...codegen.cpu.jit import assembly, compile_object, cpu_target, jit_for
-from ...codegen.cpu.program import emit_program
-from ...codegen.cpu.target import GPU, Target
-from ...codegen.cpu.tile import tile as tile_cpu
-from ...codegen.kernel.bodies import lower_graph, share_kernels
-from ...codegen.kernel.group import group
-from ...codegen.kernel.share import program_name
-from ...codegen.kernel.workers import with_workers
-from ...ir.diagnose import error
-from ...ir.graph import Graph
-from ...ir.indices.dims import requirements
-from ...ir.indices.index import Dim
-from ...ir.kernels.kernel import Kernel
-from ...ir.plans.calls import Call, map_kernels
-from ...ir.plans.entry import MAX_RANK, Entry, entry_of
-from ...ir.plans.plan import KernelCall, Plan, Slot, host_steps
-from ...ir.plans.times import with_times
-from ...ir.record import field, record, replace
-from ...ir.text.printer import print_graph, print_kernel, print_plan
-from ...ir.types import Device
-from ...passes.keeping import without_keeping
-from ...passes.manager import PIPELINES, parse_passes
-from ...passes.memory.plan import plan_memory
-from ...passes.partition import devices_of
-from ...passes.placement.place import Placement, place
-from ...runtime.host import HostSteps
-from ...runtime.lifetime import Lifetime
-from ...runtime.threads import thread_limit
-from ..face.collector import paused_collector
-from ..face.loading import load
-from ..face.options import Options
-from ..face.source import user_loc
+from ....codegen.cpu.jit import assembly, compile_object, cpu_target, jit_for
+from ....codegen.cpu.program import emit_program
+from ....codegen.cpu.target import GPU, Target
+from ....codegen.cpu.tile import tile as tile_cpu
+from ....codegen.kernel.bodies import lower_graph, share_kernels
+from ....codegen.kernel.group import group
+from ....codegen.kernel.share import program_name
+from ....codegen.kernel.workers import with_workers
+from ....ir.diagnose import error
+from ....ir.graph import Graph
+from ....ir.indices.dims import requirements
+from ....ir.indices.index import Dim
+from ....ir.kernels.kernel import Kernel
+from ....ir.plans.calls import Call, map_kernels
+from ....ir.plans.entry import MAX_RANK, Entry, entry_of
+from ....ir.plans.plan import KernelCall, Plan, Slot, host_steps
+from ....ir.plans.times import with_times
+from ....ir.record import field, record, replace
+from ....ir.text.printer import print_graph, print_kernel, print_plan
+from ....ir.types import Device
+from ....passes.keeping import without_keeping
+from ....passes.manager import PIPELINES, parse_passes
+from ....passes.memory.plan import plan_memory
+from ....passes.partition import devices_of
+from ....passes.placement.place import Placement, place
+from ....runtime.host import HostSteps
+from ....runtime.lifetime import Lifetime
+from ....runtime.threads import thread_limit
+from ...face.collector import paused_collector
+from ...face.loading import load
+from ...face.options import Options
+from ...face.source import user_loc
 from .gpu import local_costs
 from .oracle import PassOracle
 from .progress import taken

@@ -19,9 +19,9 @@ from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TextIO
 
-from ...ir.forks import freed
-from ...runtime.profile.recording import active, span
-from ..face.options import Hook
+from ....ir.forks import freed
+from ....runtime.profile.recording import active, span
+from ...face.options import Hook
 
 _PATIENCE = 1.0  # seconds before anything is shown
 _EVERY = 0.25    # seconds between changes of what is shown

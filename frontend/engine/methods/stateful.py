@@ -21,14 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import Error
-from ..face import tree
-from ..face.boundary import leave
-from ..rewriting.source.names import changed, path_of
-from ..rewriting.source.parsed import definition_of
-from ..tracing.arguments import leaf_type
-from ..tracing.context.recorder import ACTIVE
-from ..tracing.values.tracer import Tracer
+from ....ir.diagnose import Error
+from ...face import tree
+from ...face.boundary import leave
+from ...rewriting.source.names import changed, path_of
+from ...rewriting.source.parsed import definition_of
+from ...tracing.arguments import leaf_type
+from ...tracing.context.recorder import ACTIVE
+from ...tracing.values.tracer import Tracer
 from .appended import appended_only
 from .bound import Bound, Compiling, F
 

@@ -14,12 +14,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ...ir.graph import Graph
-from ...ir.indices.dims import requirements
-from ...ir.indices.index import Dim, plain_symbol, symbols_of
-from ...ir.types import TensorType
-from ..face.signature import Signature, plain_path
-from ..tracing.arguments import covers
+from ....ir.graph import Graph
+from ....ir.indices.dims import requirements
+from ....ir.indices.index import Dim, plain_symbol, symbols_of
+from ....ir.types import TensorType
+from ...face.signature import Signature, plain_path
+from ...tracing.arguments import covers
 
 Types = tuple[Sequence[str], Sequence[tuple[str, TensorType]]]
 """The names and types of the leaves of a call."""

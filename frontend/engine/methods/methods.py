@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from ..face.signature import Signature
-from ..tracing.guards.weakmethod import WeakMethod
+from ...face.signature import Signature
+from ...tracing.guards.weakmethod import WeakMethod
 from .bound import Bound, Compiling, is_argument
 from .stateful import Changing, changes_its_object, of_object
 

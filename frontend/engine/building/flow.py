@@ -13,25 +13,25 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from ...ir.graph import Graph
-from ...ir.indices.dims import requirements
-from ...ir.indices.index import Dim
-from ...ir.plans.calls import Call
-from ...ir.plans.partition import Partition, Segment, all_segments
-from ...ir.plans.plan import Slot
-from ...ir.record import record, replace
-from ...ir.text.partition import print_partition
-from ...passes.partition import needs_partition, partition
-from ...passes.placement.place import Placement
-from ...runtime.device.program import DeviceProgram
-from ...runtime.flow.helpers import Helpers
-from ...runtime.flow.program import FlowProgram
-from ...runtime.profile.recording import follow_profiles
-from ...runtime.program import Program, Source
-from ...runtime.threads import follow_thread_limit, thread_limit
-from ..face.collector import paused_collector
-from ..face.options import Options
-from ..tracing.arrays.variable import Variable
+from ....ir.graph import Graph
+from ....ir.indices.dims import requirements
+from ....ir.indices.index import Dim
+from ....ir.plans.calls import Call
+from ....ir.plans.partition import Partition, Segment, all_segments
+from ....ir.plans.plan import Slot
+from ....ir.record import record, replace
+from ....ir.text.partition import print_partition
+from ....passes.partition import needs_partition, partition
+from ....passes.placement.place import Placement
+from ....runtime.device.program import DeviceProgram
+from ....runtime.flow.helpers import Helpers
+from ....runtime.flow.program import FlowProgram
+from ....runtime.profile.recording import follow_profiles
+from ....runtime.program import Program, Source
+from ....runtime.threads import follow_thread_limit, thread_limit
+from ...face.collector import paused_collector
+from ...face.options import Options
+from ...tracing.arrays.variable import Variable
 from .link import changed, make_program
 from .pipeline import BUILDING, STEPS, Stages
 from .progress import expect

@@ -6,10 +6,10 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...ir.forks import freed
-from ...ir.record import record
+from ....ir.forks import freed
+from ....ir.record import record
+from ..specialisation import Specialisation
 from .changes import Difference, Key
-from .specialisation import Specialisation
 
 KEPT = 256
 """Programs of one function; then the one that was used longest ago is dropped."""

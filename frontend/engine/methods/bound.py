@@ -13,11 +13,11 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from ..face import tree
-from ..face.boundary import boundary, leave
-from ..tracing.trace import Traced
-from ..tracing.values.methods import ArrayMethods
-from .stages import Lowered
+from ...face import tree
+from ...face.boundary import boundary, leave
+from ...tracing.trace import Traced
+from ...tracing.values.methods import ArrayMethods
+from ..stages import Lowered
 
 
 class Compiling(Protocol):

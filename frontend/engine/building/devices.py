@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ...ir.diagnose import error
-from ...ir.types import CPU0, Device
-from ..face.source import user_loc
+from ....ir.diagnose import error
+from ....ir.types import CPU0, Device
+from ...face.source import user_loc
 from .gpu import check_gpu
 
 

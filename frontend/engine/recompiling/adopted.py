@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...ir.record import record
-from ...ir.types import TensorType
-from ...runtime.tree import TreeDef
-from ..face.signature import Signature
-from ..ready.calls import Ready
-from ..tracing.arguments import Call
-from ..tracing.arrays.variable import Variable
-from ..tracing.guards.guard import Guard
+from ....ir.record import record
+from ....ir.types import TensorType
+from ....runtime.tree import TreeDef
+from ...face.signature import Signature
+from ...ready.calls import Ready
+from ...tracing.arguments import Call
+from ...tracing.arrays.variable import Variable
+from ...tracing.guards.guard import Guard
+from ..specialisation import Specialisation
 from .changes import Key, typed
-from .specialisation import Specialisation
 
 
 @record(frozen=True, eq=False)

@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import Error, error, of_host
-from ...ir.graph import Graph, all_nodes
-from ...ir.indices.index import symbols_of
-from ...ir.indices.walk import evaluate
-from ...ir.interp.graph import run_graph
-from ...ir.interp.plan import run_plan
-from ...ir.plans.calls import Call, kernel_calls
-from ...ir.plans.plan import Plan
-from ...ir.types import TensorType
-from ...ir.verify.verifier import verify_graph, verify_kernel, verify_plan
+from ....ir.diagnose import Error, error, of_host
+from ....ir.graph import Graph, all_nodes
+from ....ir.indices.index import symbols_of
+from ....ir.indices.walk import evaluate
+from ....ir.interp.graph import run_graph
+from ....ir.interp.plan import run_plan
+from ....ir.plans.calls import Call, kernel_calls
+from ....ir.plans.plan import Plan
+from ....ir.types import TensorType
+from ....ir.verify.verifier import verify_graph, verify_kernel, verify_plan
 
 Array = np.ndarray[Any, Any]
 DEFAULT_SIZE = 4  # of a symbolic dim

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ...ir.indices.index import Dim
-from ...ir.record import record
-from ..face import tree
-from ..face.signature import Signature
-from ..tracing.guards.guard import Guard
+from ....ir.indices.index import Dim
+from ....ir.record import record
+from ...face import tree
+from ...face.signature import Signature
+from ...tracing.guards.guard import Guard
 from .adopted import Made
 from .history import KEPT, Change, Dropped, History
 from .sizes import Dynamic, accepted, alike, dynamics_for

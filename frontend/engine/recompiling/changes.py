@@ -21,14 +21,14 @@ from enum import Enum
 from types import FunctionType, MappingProxyType
 from typing import Any, NamedTuple
 
-from ...ir.convert import spelling
-from ...ir.plans.entry import SCALARS
-from ...ir.record import record
-from ...ir.types import TensorType
-from ...runtime.tree import dataclass_fields, level
-from ..face import tree
-from ..face.signature import Signature, is_default
-from ..tracing.guards.guard import Guard, listed, short
+from ....ir.convert import spelling
+from ....ir.plans.entry import SCALARS
+from ....ir.record import record
+from ....ir.types import TensorType
+from ....runtime.tree import dataclass_fields, level
+from ...face import tree
+from ...face.signature import Signature, is_default
+from ...tracing.guards.guard import Guard, listed, short
 
 Leaves = Sequence[tuple[str, TensorType]]
 _LIKE = 32  # of the latest programs, among which the most similar one is looked for

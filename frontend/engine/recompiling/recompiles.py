@@ -15,12 +15,12 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
-from ...ir.diagnose import error
-from ...ir.record import replace
-from ..face.function import OnRecompile, RecompileWarning
-from ..face.source import definition, is_library, user_loc
-from ..tracing.arguments import Call
-from ..tracing.trace import Traced
+from ....ir.diagnose import error
+from ....ir.record import replace
+from ...face.function import OnRecompile, RecompileWarning
+from ...face.source import definition, is_library, user_loc
+from ...tracing.arguments import Call
+from ...tracing.trace import Traced
 from .adopted import Made
 from .changes import Difference, Key, differences, said
 from .history import KEPT, History, shorten

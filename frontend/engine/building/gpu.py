@@ -10,13 +10,13 @@ import importlib.util
 from collections.abc import Sequence
 from types import MappingProxyType
 
-from ...ir.diagnose import error
-from ...ir.record import replace
-from ...ir.types import Device
-from ...passes.placement.costs import SPEEDS, Costs, Link, Speed
-from ...runtime.device.interpreted import Interpreted
-from ..face.loading import load
-from ..face.source import user_loc
+from ....ir.diagnose import error
+from ....ir.record import replace
+from ....ir.types import Device
+from ....passes.placement.costs import SPEEDS, Costs, Link, Speed
+from ....runtime.device.interpreted import Interpreted
+from ...face.loading import load
+from ...face.source import user_loc
 
 # Measured on one core of a Xeon. Programs of a kernel run one after the other, each operation of a
 # tile by NumPy: so small tiles, as of rows that are summed, are the slowest.

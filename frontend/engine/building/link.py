@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...ir.plans.plan import Plan
-from ...passes.transform.dependence import EVERYTHING
-from ...runtime.device.program import DeviceProgram
-from ...runtime.entry.layout import Array
-from ...runtime.entry.native import NativeCall, native_call
-from ...runtime.entry.through_ctypes import CtypesCall
-from ...runtime.profile.recording import follow_profiles
-from ...runtime.profile.timed import Form, Timing
-from ...runtime.program import Program, Source, failing
-from ...runtime.state import Cell
-from ...runtime.threads import follow_thread_limit, thread_limit
-from ..face.collector import paused_collector
-from ..face.loading import load
-from ..face.options import Options
-from ..ready.support import support
-from ..tracing.arrays.variable import Variable
+from ....ir.plans.plan import Plan
+from ....passes.transform.dependence import EVERYTHING
+from ....runtime.device.program import DeviceProgram
+from ....runtime.entry.layout import Array
+from ....runtime.entry.native import NativeCall, native_call
+from ....runtime.entry.through_ctypes import CtypesCall
+from ....runtime.profile.recording import follow_profiles
+from ....runtime.profile.timed import Form, Timing
+from ....runtime.program import Program, Source, failing
+from ....runtime.state import Cell
+from ....runtime.threads import follow_thread_limit, thread_limit
+from ...face.collector import paused_collector
+from ...face.loading import load
+from ...face.options import Options
+from ...ready.support import support
+from ...tracing.arrays.variable import Variable
 from .gpu import gpu_device
 from .pipeline import BUILDING, Stages, build
 from .progress import compiling

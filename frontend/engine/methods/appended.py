@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from types import FunctionType, MethodType
 from typing import Any
 
-from ..rewriting.source.parsed import definition_of
+from ...rewriting.source.parsed import definition_of
 
 _MANY = 100  # methods
 _FUNCTIONS = (FunctionType, MethodType, functools.partial)

@@ -1,0 +1,1 @@
+"""From a traced graph to a program that runs: stages, linking, devices, what is handed over."""

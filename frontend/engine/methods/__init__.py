@@ -1,0 +1,1 @@
+"""Methods: the functions of single objects, and those that change their object."""
