@@ -83,6 +83,22 @@ def test_what_is_read_or_may_fail_later_is_copied_at_the_end(
                 np.testing.assert_array_equal(one, two)
 
 
+def test_a_step_that_writes_variables_too_copies_at_the_end() -> None:
+    total = weft.Variable(np.zeros(3))
+
+    def step(x: Any) -> None:
+        x += 1
+        total.assign(total + x)
+
+    x = np.zeros(3)
+    assert alias_bytes(step, x) == 0
+    compiled = weft.compile(step)
+    for _ in range(4):
+        compiled(x)
+    np.testing.assert_array_equal(x, np.full(3, 4.0))
+    np.testing.assert_array_equal(total.value, np.full(3, 1.0 + 2 + 3 + 4))
+
+
 def test_loops_are_right_wherever_they_write() -> None:
     compiled = weft.compile(in_rounds)
     for _ in range(3):

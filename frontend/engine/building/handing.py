@@ -26,12 +26,14 @@ def handed(traced: Traced, plan: Plan, donated: Collection[str]) -> list[Handed]
     """The arguments that are written, and of those that are donated the ones that a result may be.
 
     A result is an argument's memory from the start if nothing can fail any more when the program is
-    done: not even the ``__init__`` of a class of the user's that results are put into."""
+    done: neither the ``__init__`` of a class of the user's that results are put into, nor the wait
+    for the lock under which variables get their values."""
     places = {id(param): at for at, param in enumerate(traced.graph.params)}
     given = [(at, entry) for at, entry in enumerate(traced.leaves) if entry.param is not None]
     numbers = {at: number for number, (at, _) in enumerate(given)}
     params = [places[id(entry.param)] for _, entry in given]
-    handing = plan.handing if _runs_no_code(traced.out_tree) else None
+    last = _runs_no_code(traced.out_tree) and not any(slot.var for slot in plan.results)
+    handing = plan.handing if last else None
     first = sum(not slot.var for slot in plan.results) - len(traced.written)
 
     def may(param: int, result: int) -> bool:
