@@ -8,10 +8,10 @@ and how they get their new elements.
 
 from __future__ import annotations
 
-from ....ir.plans.walk import COPIED, DONATED, HANDED, INOUT
-from ..text import FunctionText
-from .layout import DENSE, WRITEABLE, element, guard, host_function, load_at, python_field, type_of
-from .pool import ImportTable
+from .....ir.plans.walk import COPIED, DONATED, HANDED, INOUT
+from ...text import FunctionText
+from ..layout import DENSE, WRITEABLE, element, guard, host_function, load_at, python_field, type_of
+from ..pool import ImportTable
 
 
 def emit_inout(table: ImportTable) -> tuple[FunctionText, ...]:
