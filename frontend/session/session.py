@@ -17,10 +17,10 @@ from ...ir.forks import freed
 from ...ir.graph import Builder, Node, Value
 from ...ir.graph import Graph as IRGraph
 from ...ir.ops.table import OPS
-from ...ir.record import record, replace
+from ...ir.record import replace
 from ...passes.prune import parameters_of, prune
 from ...runtime.flow.helpers import Helpers
-from ...runtime.program import Program, Source
+from ...runtime.program import Source
 from ...runtime.watch import Watch, seconds_of
 from ..engine.building.devices import device_names
 from ..engine.building.flow import FlowStages, make_step, step_stages
@@ -45,91 +45,10 @@ from .feeds import Fed, convert, flat, listed, names_of
 from .graph import Element, Graph
 from .lowering import lowered
 from .report import StepReport
-from .stepping import Stepping, offer_step
+from .stepping import Compiled, Step, Stepping
 
 # Steps that a session remembers; who makes new traced values all the time begins anew.
 _MOST_STEPS = 1024
-
-
-@record(frozen=True, eq=False)
-class Compiled:
-    """One (feeds, fetches) set: its stages, its program, and the feeds in the program's order."""
-
-    stages: Stages | FlowStages
-    program: Program
-    feeds: tuple[Fed, ...]
-
-
-class Step:
-    """Fetches and feeds with all that is known of them before values are fed.
-
-    ``asked`` keeps the objects alive by whose identities a session finds the step again.
-    """
-
-    def __init__(self, made: Compiled, elements: Sequence[Element], structure: tree.TreeDef,
-                 feeds: Sequence[Fed], asked: Any) -> None:
-        self.made = made
-        self._program = made.program
-        self._launches = made.program.each
-        self._feeds = feeds
-        self._asked = asked
-        self._structure = structure
-        self._operations = [isinstance(element, tuple) for element in elements]
-        places = {value: at for at, value in enumerate(feeds)}
-        order = [places[value] for value in made.feeds]
-        self._order = None if order == list(range(len(feeds))) else order
-        # Variables that are fed, and that nothing of the step reads.
-        self._unused = [(at, feed) for at, feed in enumerate(feeds) if at not in order]
-        # The program's one array is the result: native code itself is called, if it has no state.
-        native = isinstance(made.stages, Stages) and made.program.stateless
-        self._direct = made.program.direct if native else None
-        self.single = native and structure.kind is None and not any(self._operations)
-        flat = not any(self._operations) and all(
-            child.kind is None for child in structure.children)
-        self._plain = structure.kind if flat and structure.kind in (list, tuple) else None
-
-    def __call__(self, *arrays: Any) -> Any:
-        given = arrays if self._order is None else self._ordered(arrays)
-        if self._direct is None:
-            raw = self._program.attempt(*given)
-        else:
-            raw = self._direct(*given)
-            if raw is not NotImplemented:
-                self._program.launches += self._launches
-                if self.single:
-                    return raw
-        if raw is NotImplemented:
-            raw = self._program.run(self._converted(given))
-        return self._nest(raw if type(raw) is tuple else (raw,))
-
-    def offer_to(self, call: Stepping) -> None:
-        """Have native code take the calls of this step, if it can."""
-        if not self._unused:
-            offer_step(call, self._program, self._order or range(len(self._feeds)),
-                       self._structure, self._operations)
-
-    def watched(self, arrays: Sequence[Any], watch: Watch) -> Any:
-        """The same, within the time that ``watch`` gives."""
-        given = self._converted(self._ordered(arrays))
-        raw = self._program.within(watch).run(given)
-        self._program.launches += self._launches
-        return self._nest(raw)
-
-    def _ordered(self, arrays: Sequence[Any]) -> Sequence[Any]:
-        for at, feed in self._unused:
-            convert(feed, arrays[at], whole=True)
-        return arrays if self._order is None else [arrays[at] for at in self._order]
-
-    def _converted(self, given: Sequence[Any]) -> list[Any]:
-        return [convert(feed, array) for feed, array in zip(self.made.feeds, given, strict=True)]
-
-    def _nest(self, raw: Sequence[Any]) -> Any:
-        if self._plain is not None:
-            return self._plain([array if array.ndim else array[()] for array in raw])
-        results = iter(raw)
-        leaves = [None if operation else next(results)[()] for operation in self._operations]
-        return leaves[0] if self._structure.kind is None else tree.unflatten(self._structure,
-                                                                             leaves)
 
 
 class Session(Stays):
