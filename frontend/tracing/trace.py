@@ -17,13 +17,13 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import partial
 from operator import methodcaller
-from types import CodeType, CoroutineType, FunctionType, GeneratorType, MappingProxyType
+from types import CodeType, MappingProxyType
 from typing import Any, ClassVar, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ...ir.diagnose import Error, error
+from ...ir.diagnose import Error
 from ...ir.graph import Graph, Value, all_nodes
 from ...ir.loc import Loc
 from ...ir.ops.op import Kind
@@ -35,14 +35,10 @@ from ..face import tree
 from ..face.collector import paused_collector
 from ..face.loading import load
 from ..face.signature import Signature
-from ..face.source import definition, is_library
+from ..face.source import is_library
 from ..numpy_api.dispatch import NumpyApi
 from ..numpy_api.host import Warned
 from .arguments import Call, described
-from .arrays.found import found
-from .arrays.grid import Grid
-from .arrays.maybe import is_maybe
-from .arrays.selection import Found, Selection
 from .arrays.variable import Variable
 from .arrays.views import refresh
 from .containers import Change, Containers, Path, filling, found_at, resolved
@@ -56,8 +52,7 @@ from .guards.draws import Draws
 from .guards.guard import Guards
 from .guards.lost import check_kept, check_leaks, check_unchanged, check_used_up
 from .guards.search import Changes, guards_of
-from .operand import is_number, to_tracer
-from .values.operation import Operation
+from .results import results_of, returned_elements
 from .values.tracer import Tracer
 
 # What makes a result of a scalar of NumPy's, by the kind that it has.
@@ -351,28 +346,15 @@ def _record(
         result = containers.kept(result), [containers.content(each) for each in changed]
     given = {id(each): at for at, each in enumerate(inputs)
              if isinstance(each, Tracer) and not each.argument}
-    ctx.graph.results, out_tree, out_kinds = _results(
-        ctx, function, result, chosen=_found, checked=ctx.asserted is not None, given=given)
+    ctx.graph.results, out_tree, out_kinds = results_of(
+        ctx, function, result, chosen=returned_elements, checked=ctx.asserted is not None,
+        given=given)
     return out_tree, out_kinds, held
 
 
 def is_start(code: CodeType) -> bool:
     """Whether it is the code that calls the function that is traced."""
     return code is _record.__code__
-
-
-class Checked:
-    """A result of which nothing is computed beside one number, which is there when all assertions
-    hold."""
-
-    __slots__ = ("result",)
-
-    def __init__(self, result: Any) -> None:
-        self.result = result
-
-
-tree.register(Checked, lambda checked: ((False, checked.result), None),
-              lambda _, children: children[1])
 
 
 def hidden(ctx: TraceContext, problem: Exception) -> Error | None:
@@ -402,91 +384,6 @@ def _line(locs: Sequence[Loc]) -> tuple[str, int] | None:
 def _word(label: str) -> str:
     """A leaf's name as a word of the graph's text: ``params['w'][0]`` gives params_w_0."""
     return re.sub(r"\W+", "_", label).strip("_") or "arg"
-
-
-_MANY = 1 << 14  # elements, of which a program takes out some faster than NumPy does afterwards
-
-
-def _found(chosen: Any) -> Any:
-    """What a function returns of chosen elements: all, and which of them; or, of many, those
-    alone. Of what may be None, and of lists of tuples, their parts."""
-    made = found(chosen)
-    size = chosen.mask.type.size if isinstance(made, Found) else None
-    many = isinstance(size, int) and size >= _MANY and made.kind == "array" and made.axis is None
-    return chosen.settled() if many else made
-
-
-def _is_said(leaf: Any) -> bool:
-    """True for what is returned beside arrays, and known while a function is traced. A function
-    that holds traced values is none, nor is an object that may."""
-    if tree.holds(leaf) and not isinstance(leaf, (FunctionType, partial)):
-        return False
-    cells = getattr(leaf, "__closure__", None) or ()
-    return tree.constant(leaf) != "" and not any(map(_holds_traced, cells))
-
-
-def _holds_traced(cell: Any) -> bool:
-    try:
-        return isinstance(cell.cell_contents, Tracer)
-    except ValueError:  # its name is not bound
-        return False
-
-
-def _instead_of(result: Any) -> str:
-    """What to return in the place of a result that is no array."""
-    if isinstance(result, GeneratorType):
-        return "return a list of the items, in a function that does not yield"
-    if isinstance(result, CoroutineType):
-        result.close()  # nobody is to await it
-        return "write a plain function, def, of what computes, and call that from the async one"
-    return "return arrays, numbers and nests of them"
-
-
-def _results(
-    ctx: TraceContext, function: Callable[..., Any], result: Any,
-    chosen: Callable[[Any], Any] = lambda selection: selection, checked: bool = False,
-    given: Mapping[int, int] = MappingProxyType({}),
-) -> tuple[list[Value], tree.TreeDef, tuple[str | int, ...]]:
-    """The values of a function's result, its structure, and the kind of each (see ``Traced``).
-
-    ``chosen`` says what is returned of elements of which it is not known how many there are,
-    ``checked`` that there is to be a value, even of a result without one. ``given`` are the
-    numbers of arguments that a result may be itself."""
-    def returned(leaf: Any) -> Any:
-        if isinstance(leaf, Operation):  # an assignment happens; there is nothing to return
-            return None
-        if _is_said(leaf):
-            return tree.Static(leaf)
-        if is_maybe(leaf):
-            return chosen(leaf)
-        unknown = isinstance(leaf, Grid) or (isinstance(leaf, Selection) and leaf.known is None)
-        return chosen(leaf) if unknown else leaf
-
-    result = tree.map(returned, result)
-    if checked and all(id(leaf) in given for leaf in tree.leaves(result)):
-        result = Checked(result)
-    leaves, structure = tree.flatten(result)
-    values: list[Value] = []
-    kinds: list[str | int] = []
-    for leaf, path in zip(leaves, tree.paths(structure), strict=True):
-        if id(leaf) in given:
-            kinds.append(given[id(leaf)])
-            continue
-        if isinstance(leaf, Grid):
-            raise leaf.refused("returned")
-        if isinstance(leaf, Selection):
-            if leaf.known is None:
-                raise leaf.refused("returned", leaf.locs)
-            leaf = leaf.settled()
-        if not (isinstance(leaf, (Tracer, Variable, np.ndarray)) or is_number(leaf)):
-            raise error("W112", f"the function returns {type(leaf).__name__}"
-                                f"{f' at {path}' if path else ''}, which is no array",
-                        locs=definition(function), hint=_instead_of(leaf))
-        tracer = ctx.apply(to_tracer, (leaf,))
-        values.append(ctx.value_of(tracer))
-        whole = not tracer.ndim and not tracer.is_scalar  # as NumPy has np.asarray(3.0)
-        kinds.append("number" if tracer.weak else "0-d" if whole else "array")
-    return values, structure, tuple(kinds)
 
 
 @record(frozen=True, eq=False)
@@ -524,7 +421,7 @@ def trace_region(function: Callable[..., Any], operands: Sequence[Parameter],
             result = function(*args)
             ctx.end()
             check_unchanged(args, in_tree, inputs, _operands, function)
-            values, out_tree, kinds = _results(ctx, function, result)
+            values, out_tree, kinds = results_of(ctx, function, result)
     finally:
         ctx.alive = False
     ctx.graph.results = values
