@@ -36,12 +36,16 @@ class Shared:
     def __init__(self) -> None:
         self._lock = freed(threading.RLock())
         self._addresses: dict[str, Mapping[str, int]] = {}
+        self._absent: set[str] = set()  # labels that the disk was asked for in vain
         self._forever: list[Library] = []
 
     def found(self, label: str) -> Mapping[str, int] | None:
         """The addresses of a library by its label, which may come from the disk."""
         with self._lock:
             if label not in self._addresses:
+                if label in self._absent:
+                    return None
+                self._absent.add(label)
                 store = disk_cache()
                 data = None if store is None else store.get(_key(label), label.partition(" ")[0])
                 if data is None:

@@ -181,6 +181,8 @@ class Programs:
             if self._ready.find(function, args, kwargs):
                 return function(*args, **kwargs)
             found, call = self._made_for(function, call)
+            if self._offer(function, found):  # which needs no memory for arguments that it writes
+                return function(*args, **kwargs)
         found.used = time.monotonic()
         if found.traced.written and (shared := shared_memory(found.traced, call.leaves)):
             found, call = self._made_for(function, call.sharing(shared))
@@ -193,15 +195,15 @@ class Programs:
         self._offer(function, found)
         return found.traced.results(raw, call.leaves, call.arguments)
 
-    def _offer(self, function: Function[..., Any], made: Specialisation) -> None:
-        """Have calls try the walk of a specialisation first, unless they do."""
-        walk = made.walk
+    def _offer(self, function: Function[..., Any], made: Specialisation) -> bool:
+        """Have calls try the walk of a specialisation first; whether they did not."""
+        walk = None if self._options.verify else made.walk
         if walk is None:
-            return
+            return False
         with self._lock:
             # Else the cache was cleared meanwhile, or another has taken its place.
-            if any(made is each for each in self._made.values()):
-                function.offer(made, walk)
+            return any(made is each for each in self._made.values()) and (
+                function.offer(made, walk) and bool(function.door))
 
     def _made_for(
         self, function: Function[..., Any], call: Call

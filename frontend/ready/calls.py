@@ -43,7 +43,8 @@ class Asking(Protocol):
     def withdraw(self, program: Any) -> Any: ...
 
 
-_KEPT = 256  # programs of one function
+_KEPT = 256    # programs of one function
+_ASKED = 4096  # keys of one function that are asked for once
 
 
 @record(frozen=True)
@@ -139,6 +140,8 @@ class ReadyCalls:
                                    signature, args, kwargs)
             if question.key in self._asked:
                 return question, None
+            if len(self._asked) >= _ASKED:
+                self._asked.clear()
             self._asked.add(question.key)
             data = store.get(question.key, f"program of {function.__name__}")
             if data is None:
