@@ -180,8 +180,11 @@ class Programs:
                     return self._recorded(graph, args, kwargs)
             if self._ready.find(function, args, kwargs):
                 return function(*args, **kwargs)
+            first = found is None
             found, call = self._made_for(function, call)
-            if self._offer(function, found):  # which needs no memory for arguments that it writes
+            # A walk needs no memory for arguments that it writes. One that another call has had
+            # outdated meanwhile leads back to here, and may not for ever.
+            if first and self._offer(function, found):
                 return function(*args, **kwargs)
         found.used = time.monotonic()
         if found.traced.written and (shared := shared_memory(found.traced, call.leaves)):

@@ -92,29 +92,28 @@ class ReadyCalls:
     def __init__(self) -> None:
         self.programs: tuple[Ready, ...] = ()
         self.fixed: Mapping[str, str] = {}  # arguments that are static by themselves, and why
-        self._asked: set[str] = set()
+        self._asked: set[tuple[int, str]] = set()  # by which thread, and the key
         self._off = False
         self._lock = freed(threading.RLock())
 
     def find(
         self, function: Asking, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> bool:
-        """Whether there is a program for a call, which native calls try from now on. Each is asked
-        for once."""
+        """Whether there is a program for a call, which native calls try from now on. Each thread
+        asks for it once: it may be that another has found it meanwhile."""
         if self._off or function.disable or RECORDING.get() is not None or (
                 cache() is None or support() is None):
             return False
-        before = self.programs
         with self._lock, paused_collector():  # what is read here is alive, or small
             try:
-                question, found = self._found(function, args, kwargs)
+                found = self._found(function, args, kwargs)
             except Exception as problem:  # objects of the user's were asked: the engine tells
                 told(f"program of {function.__name__}", _reason(problem))
                 return False
-            if found is None:  # perhaps another thread has just found it
-                return any(each.key == question.key for each in self.programs
-                           if each not in before)
-            self.programs = (found, *self.programs)[:_KEPT]
+            if found is None:
+                return False
+            if found not in self.programs:
+                self.programs = (found, *self.programs)[:_KEPT]
             function.offer(found, found.walk)
             return True
 
@@ -131,24 +130,28 @@ class ReadyCalls:
 
     def _found(
         self, function: Asking, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> tuple[Question, Ready | None]:
+    ) -> Ready | None:
         store = cache()
         assert store is not None
         signature = function.signature.with_fixed(self.fixed)
         while True:
             question = question_of(function.py_func, function.__name__, function.options,
                                    signature, args, kwargs)
-            if question.key in self._asked:
-                return question, None
+            asked = threading.get_ident(), question.key
+            if asked in self._asked:
+                return None
             if len(self._asked) >= _ASKED:
                 self._asked.clear()
-            self._asked.add(question.key)
+            self._asked.add(asked)
+            for each in self.programs:
+                if each.key == question.key:
+                    return each
             data = store.get(question.key, f"program of {function.__name__}")
             if data is None:
-                return question, None
+                return None
             kind, *parts = unpacked(data)
             if kind == "program":
-                return question, _bound(function, signature, question, parts)
+                return _bound(function, signature, question, parts)
             self.fixed = {**self.fixed, **parts[0]}
             signature = signature.with_fixed(self.fixed)
 

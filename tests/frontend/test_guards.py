@@ -286,6 +286,94 @@ def test_names_of_modules_and_classes() -> None:
     same(made, X)
 
 
+class Doubled:
+    """A descriptor that has its value in the object's dict, and gives another."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, thing: Any, owner: type) -> Any:
+        return thing.__dict__[self.name] * 2
+
+    def __set__(self, thing: Any, value: Any) -> None:
+        thing.__dict__[self.name] = value
+
+
+class Base:
+    rate = 2.0
+
+    @classmethod
+    def by_class(cls, x: Any) -> Any:
+        return x * cls.rate
+
+    @staticmethod
+    def by_none(x: Any) -> Any:
+        return x + 1.0
+
+    def by_object(self, x: Any) -> Any:
+        return x - self.rate
+
+    @property
+    def asked(self) -> Any:
+        return self.rate * 3.0
+
+    @functools.cached_property
+    def kept(self) -> Any:
+        return self.rate * 5.0
+
+
+class Derived(Base):
+    doubled = Doubled()
+
+    def __new__(cls) -> Derived:
+        return super().__new__(cls)
+
+    def __init__(self) -> None:
+        self.doubled = 4.0
+
+
+derived = Derived()
+CHANGES: dict[str, Any] = {
+    "rate": 3.0, "by_class": classmethod(lambda cls, x: x - cls.rate),
+    "by_none": staticmethod(lambda x: x - 7.0), "by_object": lambda self, x: x * 11.0,
+    "asked": property(lambda self: 13.0)}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("function", [
+    lambda x: Derived.by_class(x) + Derived.by_none(x) + Derived.by_object(derived, x)
+    + Derived().asked + Derived.rate,
+    lambda x: derived.by_class(x) + derived.by_none(x) + derived.by_object(x) + derived.asked
+    + derived.rate + derived.doubled], ids=["class", "object"])
+def test_what_a_class_has_in_any_way_is_followed(
+    function: Callable[..., Any], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the class that it is derived from as well; and nothing that is the same is another."""
+    made = compiled(function)
+    same(made, X)
+    once = made.programs.specialisations()
+    same(made, X)
+    assert made.programs.specialisations() == once
+    monkeypatch.setattr(Base, name, CHANGES[name])
+    same(made, X)
+    twice = made.programs.specialisations()
+    same(made, X)
+    assert once != twice == made.programs.specialisations()
+    monkeypatch.undo()
+    same(made, X)
+
+
+def test_values_that_a_descriptor_hides_are_followed() -> None:
+    made = compiled(lambda x: x * derived.doubled)
+    same(made, X)
+    once = made.programs.specialisations()
+    same(made, X)
+    assert made.programs.specialisations() == once
+    derived.doubled = 5.0
+    same(made, X)
+    derived.doubled = 4.0
+
+
 def test_two_names_of_one_list() -> None:
     global table, settings
     settings = table

@@ -392,6 +392,16 @@ got, wanted""", 1)
     assert copied.run(OMP_NUM_THREADS="1") == ["traced"]
 
 
+def test_what_another_thread_has_found_meanwhile_is_called(copied: Place) -> None:
+    copied.texts["model.py"] = MODEL + """
+from threading import Thread
+late = Thread(target=lambda: print(*[f.ready.find(f, (x,), {}) for _ in range(2)]))
+late.start()
+late.join()
+"""
+    assert copied.run() == ["ready", "True", "False"]
+
+
 def test_threads_profiles_and_cleared_caches_are_followed(copied: Place) -> None:
     copied.texts["model.py"] = MODEL + """
 weft.set_num_threads(1)

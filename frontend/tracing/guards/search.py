@@ -13,7 +13,7 @@ import functools
 import sys
 import weakref
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from enum import Enum
 from types import (
@@ -21,6 +21,7 @@ from types import (
     CellType,
     CodeType,
     FunctionType,
+    MemberDescriptorType,
     MethodType,
     ModuleType,
 )
@@ -155,7 +156,7 @@ class _Search:
         elif isinstance(value, _FIXED):
             self._add(Guard.object(path, value))
             if isinstance(value, type) and not _is_known(value.__module__) and depth < _DEEP:
-                self._attributes(path, vars(value), depth)
+                self._of_class(path, path, value, self.names, depth)
         elif depth < _DEEP:
             self._container(path, value, depth)
 
@@ -202,32 +203,44 @@ class _Search:
         else:
             self._add(Guard(path, Kind.CLASS, kind))
             held = held_by(value)
-            self._attributes(path, held, depth)
+            self._attributes(path, held, depth, kind)
             if not _is_known(kind.__module__):
-                self._of_class(path, kind, held, depth)
+                self._of_class(path, path.attribute("__class__"), kind,
+                               self.names - held.keys(), depth)
 
-    def _attributes(self, path: Path, held: Mapping[str, Any], depth: int) -> None:
-        """Those that code spells, of what holds them: no code of the user's runs, as it would for
-        a property."""
+    def _attributes(
+        self, path: Path, held: Mapping[str, Any], depth: int, kind: type = object
+    ) -> None:
+        """Those that code spells, of what holds them, of a class: no code of the user's runs, as
+        it would for a property, so what one hides is found where it is held."""
         given = self.given if not path.steps else ()
         for name in sorted(self.names & held.keys()):
             if name not in given:
-                self._visit(path.attribute(name), held[name], depth + 1)
+                here, cover = path.attribute(name), _inherited(kind, name)
+                if hasattr(type(cover), "__set__") and type(cover) is not MemberDescriptorType:
+                    here = path.attribute("__dict__").item(name).called(str(here))
+                self._visit(here, held[name], depth + 1)
 
     def _of_class(
-        self, path: Path, kind: type, held: Mapping[str, Any], depth: int
+        self, path: Path, class_path: Path, kind: type, names: Iterable[str], depth: int
     ) -> None:
-        """What the class of an object has for it: methods, and values of all its objects."""
-        for name in sorted(self.names - held.keys()):
-            found = next((vars(each)[name] for each in kind.__mro__ if name in vars(each)),
-                         _NOTHING)
-            here = path.attribute(name)
-            if isinstance(found, (FunctionType, classmethod)):
+        """What a class has for itself or for an object, which is at ``path``: methods, and values
+        of all its objects. A guard asks for an attribute, so one that runs code has none, but its
+        code has."""
+        for name in sorted(names):
+            found, here = _inherited(kind, name), path.attribute(name)
+            if isinstance(found, FunctionType) and path is class_path:
+                self._visit(here, found, depth + 1)
+            elif isinstance(found, (FunctionType, classmethod)):
                 function = found.__func__ if isinstance(found, classmethod) else found
                 self._visit(here.attribute("__func__").called(str(here)), function, depth + 1)
             elif isinstance(found, staticmethod):
                 self._visit(here, found.__func__, depth + 1)
-            elif isinstance(found, (np.ndarray, *_NUMBERS, list, dict, tuple)):
+            elif isinstance(found, (property, functools.cached_property)):
+                getter = "fget" if isinstance(found, property) else "func"
+                self._visit(class_path.attribute(name).attribute(getter).called(str(here)),
+                            getattr(found, getter), depth + 1)
+            elif found is not _NOTHING and not hasattr(type(found), "__get__"):
                 self._visit(here, found, depth + 1)
 
     def _all_parts(self, path: Path, value: Any) -> Iterator[tuple[Path, Any]]:
@@ -251,6 +264,11 @@ def _is_known(module: str | None) -> bool:
     """Whether a module is one of Weft's or NumPy's, or of Python itself: what it has stays."""
     name = (module or "").partition(".")[0]
     return is_internal_name(name) or name in _PYTHONS
+
+
+def _inherited(kind: type, name: str) -> Any:
+    """What a class or one that it is derived from has by a name, as it was written there."""
+    return next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), _NOTHING)
 
 
 def _content(cell: CellType) -> Any:
