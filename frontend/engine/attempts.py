@@ -4,6 +4,7 @@
     a list grows without an end  it has capacity for FIRST items; where a step needs more, for TIMES
                                  as many, in a program that is made anew
     best is None on some ways    it may be, in this program
+    range(sizes[0])              the numbers of the global array are known, in this program
     a loop draws too much        it is a loop of the program; see ``tracing/context/request``
 
 What is of no use is taken back: the error is that of the first attempt.
@@ -52,11 +53,18 @@ class Attempts:
         saved = self.fixed
         first: Exception | None = None     # the problem before all integers were static
         optional: Exception | None = None  # before names might be None
+        unknown: Exception | None = None   # before numbers of arrays from around were known
         request = self._request(call)
         while True:
             found = _untyped(call) or make(call, request)
             if not isinstance(found, Need):
                 return found, call
+            if found.known and not _numbers(found, call):
+                unknown = unknown or found.problem
+                request = replace(request, known=found.known, loops=Loops())
+                continue
+            if unknown is not None and _is_of_writing(found.problem):
+                raise unknown
             loops = request.loops.after(found)
             if loops is not None:
                 request = replace(request, loops=loops)
@@ -102,6 +110,12 @@ def _untyped(call: Call) -> Need | None:
     except Error as problem:
         return Need(problem)
     return None
+
+
+def _is_of_writing(problem: Exception | None) -> bool:
+    """Whether what a trace has ended in may be that numbers are known, and cannot be written."""
+    return isinstance(problem, ValueError) or (isinstance(problem, Error)
+                                               and problem.code == "W203")
 
 
 def _numbers(need: Need, call: Call) -> frozenset[str]:

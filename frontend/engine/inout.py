@@ -25,6 +25,8 @@ def shared_memory(traced: Traced, leaves: Sequence[Any]) -> list[tuple[int, int]
     that. Raises TracerError (W203) for what cannot be written, and for partly shared memory."""
     arrays = {at: leaf for at, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray)}
     names = {at: entry.name for at, entry in enumerate(traced.leaves)}
+    for at, capture in enumerate(traced.captures, len(leaves)):
+        arrays[at], names[at] = capture.array, capture.param.name.removesuffix(":0")
     found: dict[int, int] = {}
     for at in traced.written:
         written = arrays[at]
@@ -33,12 +35,9 @@ def shared_memory(traced: Traced, leaves: Sequence[Any]) -> list[tuple[int, int]
                         locs=user_loc(), hint=f"pass a copy: {names[at]}.copy()")
         for other, array in arrays.items():
             if other != at and np.may_share_memory(written, array) and _share(written, array):
-                if not _are_one(written, array):
+                if max(at, other) >= len(leaves) or not _are_one(written, array):
                     raise _overlap(names[at], names[other], traced)
                 found[max(at, other)] = min(at, other)
-        for capture in traced.captures:
-            if np.may_share_memory(written, capture.array) and _share(written, capture.array):
-                raise _overlap(names[at], capture.param.name.removesuffix(":0"), traced)
     return [(at, _first(found, at)) for at in sorted(found)]
 
 

@@ -173,7 +173,7 @@ class Compiled(Stays):
         if not isinstance(stages, Stages):
             return 0
         plan, found = stages.plan, list[Dim]()
-        for _, param, _, how in handed(self.lowered.traced, plan, stages.options.donate):
+        for param, _, how in handed(self.lowered.traced, plan, stages.options.donate):
             if how != COPIED:
                 found.append(plan.params[param].type.nbytes)
         return sum(found, start=0)

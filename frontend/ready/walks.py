@@ -33,8 +33,8 @@ class Outline:
 
     ``variables`` are those leaves of the arguments that are some, by number; the others are
     *given*, and have numbers of their own, which is what ``sources`` and results (``out_kinds``)
-    that are arguments themselves tell. ``inout`` has for each argument that is written its given
-    number, its parameter, its result, and how (``plans.walk``).
+    that are arguments themselves tell. ``inout`` has for each array that is written its parameter,
+    its result, and how (``plans.walk``).
     """
 
     in_tree: TreeDef
@@ -44,7 +44,7 @@ class Outline:
     guards: tuple[Guard, ...]
     sources: tuple[int | Array | Cell, ...]
     written: tuple[Cell, ...]
-    inout: tuple[tuple[int, int, int, int], ...]
+    inout: tuple[tuple[int, int, int], ...]
     bytes: tuple[int, ...]  # of an element of each parameter, 0 of what is no array
     results: int            # that the program returns: all but what cells become
     single: bool            # its only result is not in a tuple
@@ -293,6 +293,8 @@ class _Guarded:
                 self._op("keys", found, guard.expected)
             case Kind.ITEMS:
                 self._op("equals", found, guard.expected)
+            case Kind.CONTENT:
+                raise UnwalkableError
             case Kind.ALIAS:
                 other = self._register(guard.expected)
                 self._op("alias", found)

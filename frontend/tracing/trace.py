@@ -23,10 +23,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ...ir.diagnose import Error
+from ...ir.diagnose import Error, error
 from ...ir.graph import Graph, Value, all_nodes
+from ...ir.indices.index import Dim
 from ...ir.loc import Loc
-from ...ir.ops.op import Kind
+from ...ir.ops.op import Kind as OpKind
 from ...ir.record import field, record, replace
 from ...ir.text.printer import print_graph
 from ...ir.types import TensorType
@@ -49,7 +50,7 @@ from .context.request import NONE, GivenUpError, Need, Request
 from .failing import Failure, failure_of, kept
 from .foreign import refused_call
 from .guards.draws import Draws
-from .guards.guard import Guards
+from .guards.guard import Guards, Kind
 from .guards.lost import check_kept, check_leaks, check_unchanged, check_used_up
 from .guards.search import Changes, guards_of
 from .results import results_of, returned_elements
@@ -95,7 +96,8 @@ class Traced:
     guards: Guards = Guards(())  # what it takes for granted of the world around
     # Exceptions of the function's own and texts of assertions, by what a failed check says.
     failures: Mapping[str, Failure] = field(default_factory=dict)
-    written: tuple[int, ...] = ()  # arguments that the last results are the new elements of
+    # Arguments that the last results are the new elements of; captures are counted behind them.
+    written: tuple[int, ...] = ()
     containers: tuple[Path, ...] = ()  # lists, dicts and objects among the arguments,
     changed: tuple[int, ...] = ()      # and those of which the contents come behind the result
     capacity: int = 0  # of lists of which nobody knows how long they become, in items
@@ -135,6 +137,17 @@ class Traced:
         return [leaf for leaf, entry in zip(leaves, self.leaves, strict=True)
                 if entry.param is not None]
 
+    @property
+    def written_shapes(self) -> list[tuple[Dim, ...]]:
+        """The shapes of the arrays that calls write to."""
+        types = [entry.type for entry in self.leaves] + [each.param.type for each in self.captures]
+        return [types[at].shape for at in self.written]
+
+    def written_in(self, leaves: Sequence[Any]) -> list[Any]:
+        """The arrays that a call with these leaves writes to."""
+        return [leaves[at] if at < len(leaves) else self.captures[at - len(leaves)].array
+                for at in self.written]
+
     def results(
         self, arrays: Sequence[Any], leaves: Sequence[Any], arguments: Callable[[], Any]
     ) -> Any:
@@ -147,8 +160,8 @@ class Traced:
             leaves[kind] if isinstance(kind, int) else _as_result(kind, next(found))
             for kind in self.out_kinds])
         new = arrays[len(arrays) - len(self.written):] if self.written else ()
-        changes: list[Change] = [partial(operator.setitem, leaves[at], ..., array)
-                                 for at, array in zip(self.written, new, strict=True)]
+        changes: list[Change] = [partial(operator.setitem, memory, ..., array) for memory, array in
+                                 zip(self.written_in(leaves), new, strict=True)]
         if self.changed:
             nest = arguments()
             own = partial(_own, nest, self.containers)
@@ -210,7 +223,8 @@ def attempt(
         if told is not None:
             told.__suppress_context__ = True
         need = ctx.asked.need(told or problem)
-        return replace(need, static=_named(need.static, entries))
+        return replace(need, static=_named(need.static, entries),
+                       known=ctx.around.more(request.known))
 
 
 def trace_function(
@@ -270,9 +284,10 @@ def _recorded(
         # Of code that is not rewritten it is not known what it calls.
         entered = [*ctx.entered.keys()] or draws.functions
         guards = Guards(guards_of(
-            function, entered, [capture.array for capture in captures],
+            function, entered, [capture.array for capture in captures], ctx.around.contents,
             vars(call.args[0]) if hasattr(function, "receiver") else (), changes))
         codes = frozenset(ctx.codes or [each.__code__ for each in entered])
+        _check_held(guards, [captures[at - len(entries)] for at in written if at >= len(entries)])
     return Traced(ctx.graph, call.structure, out_tree, tuple(entries), out_kinds, captures,
                   dict(ctx.variables), guards, ctx.failures, written, *held, capacity, codes)
 
@@ -280,17 +295,29 @@ def _recorded(
 def _written(
     ctx: TraceContext, entries: Sequence[Leaf], inputs: Sequence[Any]
 ) -> tuple[int, ...]:
-    """The numbers of the arguments that the function has written to; their new elements are the
-    last results of the graph."""
+    """The numbers of the arguments that the function has written to, and, counted behind them, of
+    the captures; their new elements are the last results of the graph."""
     for given in inputs:
         if isinstance(given, Tracer) and not given.argument:
             refresh(given)  # which raises where it is not known whether it was written to
     first = {id(given): at for at, given in reversed([*enumerate(inputs)])}
-    found = [at for at, (entry, given) in enumerate(zip(entries, inputs, strict=True))
+    found = [(at, given) for at, (entry, given) in enumerate(zip(entries, inputs, strict=True))
              if entry.param is not None and not given.argument and first[id(given)] == at
              and given._value is not entry.param]
-    ctx.graph.results = [*ctx.graph.results, *[ctx.value_of(inputs[at]) for at in found]]
-    return tuple(found)
+    found += [(len(entries) + at, given) for at, given in ctx.written_captures()]
+    ctx.graph.results = [*ctx.graph.results, *[ctx.value_of(given) for _, given in found]]
+    return tuple([at for at, _ in found])
+
+
+def _check_held(guards: Guards, written: Sequence[Capture]) -> None:
+    """Raises TracerError (W203) for an array that is written to and that nobody holds who is known:
+    what it holds after a call would be there in the next."""
+    held = {id(guard.value()) for guard in guards if guard.kind is Kind.OBJECT}
+    for capture in written:
+        if id(capture.array) not in held:
+            raise error("W203", f"{capture.param.name.removesuffix(':0')} is written to, and was "
+                                "made while the function is traced, by code that is not",
+                        types=[capture.param.type], hint="copy it first: own = np.array(y)")
 
 
 def _capacity(ctx: TraceContext) -> int:
@@ -299,7 +326,7 @@ def _capacity(ctx: TraceContext) -> int:
     problem, ctx.asked.capacity = ctx.asked.capacity, None
     if problem is None:
         return 0
-    if any(node.op.foreign and node.op.kind is not Kind.EXTENT and not keeps(node)
+    if any(node.op.foreign and node.op.kind is not OpKind.EXTENT and not keeps(node)
            for node in all_nodes(ctx.graph)):
         raise problem
     return ctx.request.capacity

@@ -29,9 +29,9 @@ HEADER = ("slots", "positional", "leaves", "owned", "registers", "params", "resu
 """Of a walk: counts, then the address of the program's function, then where in the words its parts
 are. Guards, locks and arguments that are written to (``inout``) begin with how many there are; of
 ``owned`` and ``registers``, the number is how many there may be. After ``inout`` come, for each of
-these, its leaf, its parameter, which result it gets, and how; then for each parameter the bytes of
-an element, 0 of what is no array."""
-INOUT = 4
+these, its parameter, which result it gets, and how; then for each parameter the bytes of an
+element, 0 of what is no array."""
+INOUT = 3
 """Words of each argument that is written to."""
 COPIED, DIRECT, DONATED = range(3)
 """How an argument gets a result: when the call is done; or the program writes it there at once, if

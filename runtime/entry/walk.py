@@ -65,7 +65,7 @@ class Parts:
     cells: Sequence[Cell]
     locks: Sequence[Cell]
     build: Words
-    inout: Sequence[tuple[int, int, int, int]]  # a leaf, its parameter, its result, and how
+    inout: Sequence[tuple[int, int, int]]  # a parameter, its result, and how
     bytes: Sequence[int]  # of an element of each parameter, 0 of what is no array
 
 

@@ -318,7 +318,7 @@ def test_arrays_of_the_caller_stay_as_they_are() -> None:
 
     for function in (write, alias):
         with pytest.raises(Error, match="W203"):
-            weft.compile(function)(X)
+            weft.compile(function, inout="error")(X)
     assert weft.compile(copy)(X)[0] == X[0]
     assert not outside.any()
 

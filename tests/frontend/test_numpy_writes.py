@@ -86,12 +86,21 @@ def test_leading_dims_of_one_may_be_too_many(shape: Any, index: Any, values: Any
     np.testing.assert_array_equal(weft.compile(write)(*args), write(*args))
 
 
-def test_plain_arrays_cannot_hold_traced_values() -> None:
+def test_arrays_from_around_are_written() -> None:
     plain = np.zeros(3)
     for write in (lambda x: np.put(plain, [0], x[0]), lambda x: np.putmask(plain, x > 0, 1.0),
-                  lambda x: np.put_along_axis(plain, np.array([0]), x[:1], 0)):
-        with pytest.raises(Error, match="W203"):
+                  lambda x: np.put_along_axis(plain, np.array([0]), x[:1], 0),
+                  lambda x: np.place(plain, x > 0, x), lambda x: np.copyto(plain, x),
+                  lambda x: np.add.at(plain, [0, 0], x[1])):
+        plain[:] = [1.0, 2.0, 3.0]
+        write(X[0, :3])
+        wanted = plain.copy()
+        for _ in range(2):
+            plain[:] = [1.0, 2.0, 3.0]
             weft.compile(write)(X[0, :3])
+            np.testing.assert_array_equal(plain, wanted)
+        with pytest.raises(Error, match="W203"):
+            weft.compile(write, inout="error")(X[0, :3])
 
 
 def test_a_diagonal_is_a_read_only_view() -> None:

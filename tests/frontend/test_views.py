@@ -454,7 +454,8 @@ def test_arrays_of_the_caller_are_not_written_and_the_fix_works() -> None:
         np.copyto(y, x)
         return (y,)
 
-    refused(wrong, "y = np.zeros_like(x)")
+    with pytest.raises(weft.Error, match=r"W203.*an array from around it"):
+        weft.compile(wrong, inout="error")(A)
     check(right, A)
 
 

@@ -17,9 +17,8 @@ from ...tracing.trace import Traced
 
 _BUILT = frozenset({None, type(None), tuple, list, dict, Static})
 _TRIED = 16  # donated arguments of its type that a result is held against
-Handed = tuple[int, int, int, int]
-"""The number of an argument among those that are given, its parameter, the result that it gets, and
-how: see ``plans.walk``."""
+Handed = tuple[int, int, int]
+"""The parameter that an argument is, the result that it gets, and how: see ``plans.walk``."""
 
 
 def handed(traced: Traced, plan: Plan, donated: Collection[str]) -> list[Handed]:
@@ -30,8 +29,8 @@ def handed(traced: Traced, plan: Plan, donated: Collection[str]) -> list[Handed]
     for the lock under which variables get their values."""
     places = {id(param): at for at, param in enumerate(traced.graph.params)}
     given = [(at, entry) for at, entry in enumerate(traced.leaves) if entry.param is not None]
-    numbers = {at: number for number, (at, _) in enumerate(given)}
-    params = [places[id(entry.param)] for _, entry in given]
+    params = {at: places[id(entry.param)] for at, entry in given} | {
+        at: places[id(each.param)] for at, each in enumerate(traced.captures, len(traced.leaves))}
     last = _runs_no_code(traced.out_tree) and not any(slot.var for slot in plan.results)
     handing = plan.handing if last else None
     first = sum(not slot.var for slot in plan.results) - len(traced.written)
@@ -42,22 +41,22 @@ def handed(traced: Traced, plan: Plan, donated: Collection[str]) -> list[Handed]
 
     found: list[Handed] = []
     for place, at in enumerate(traced.written):
-        leaf, result = numbers[at], first + place
-        found.append((leaf, params[leaf], result, DIRECT if may(params[leaf], result) else COPIED))
+        param, result = params[at], first + place
+        found.append((param, result, DIRECT if may(param, result) else COPIED))
     if not donated:
         return found
     kept = {*traced.written, *[kind for kind in traced.out_kinds if isinstance(kind, int)]}
     free: dict[object, list[int]] = {}
-    for number, (at, entry) in enumerate(given):
+    for at, entry in given:
         if at not in kept and entry.kind == "array" and entry.type.shape and (
                 re.split(r"[.\[]", entry.name)[0] in donated):
-            free.setdefault(entry.type, []).append(number)
+            free.setdefault(entry.type, []).append(params[at])
     for result, kind in enumerate(_made(traced)):
         near = free.get(plan.results[result].type, []) if kind == "array" else []
-        leaf = next((each for each in near[:_TRIED] if may(params[each], result)), -1)
-        if leaf >= 0:
-            near.remove(leaf)
-            found.append((leaf, params[leaf], result, DONATED))
+        param = next((each for each in near[:_TRIED] if may(each, result)), -1)
+        if param >= 0:
+            near.remove(param)
+            found.append((param, result, DONATED))
     return found
 
 

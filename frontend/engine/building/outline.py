@@ -12,7 +12,7 @@ from ....runtime.tree import TreeDef
 from ...face.signature import Signature
 from ...ready.walks import Outline, walk_of
 from ...tracing.arrays.variable import Variable
-from ...tracing.guards.guard import Guard
+from ...tracing.guards.guard import Guard, Kind
 from ...tracing.trace import Traced
 from .handing import Handed, handed
 
@@ -23,8 +23,9 @@ def outline_of(
     """The outline of a program, None where only Python can call it. ``variables`` are those leaves
     of its arguments that are some, by number; ``donated`` arguments are needed no more after a
     call."""
-    if traced.changed or any(not traced.leaves[at].type.shape for at in traced.written) or (
-            type(program) is not Program):
+    if traced.changed or any(not shape for shape in traced.written_shapes) or (
+            type(program) is not Program) or any(
+            guard.kind is Kind.CONTENT for guard in traced.guards.all):
         return None
     given = {at: number for number, at in enumerate(
         at for at, entry in enumerate(traced.leaves) if entry.param is not None)}

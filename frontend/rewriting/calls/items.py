@@ -18,7 +18,8 @@ from ....ir.diagnose import error
 from ...face import tree
 from ...face.source import user_loc
 from ...tracing.arrays import views
-from ...tracing.arrays.buffer import Buffer
+from ...tracing.arrays.buffer import Buffer, own
+from ...tracing.arrays.closed_over import read, written
 from ...tracing.arrays.recorded import JOINING, join
 from ...tracing.context.recorder import TraceContext
 from ...tracing.operand import contains_tracer, is_weak, to_tracer
@@ -27,6 +28,7 @@ from ..lists.chosen_lists import watch_one
 from ..regions.branches import choose
 from ..regions.state import context_of, is_array, leaves
 
+_MAKING = type(np.mgrid).__module__  # of np.mgrid and np.r_, whose items are new arrays
 MANY = 64  # items, of which each is chosen anew
 
 
@@ -34,9 +36,10 @@ def item(value: Any, index: Any) -> Any:
     """``value[index]``: a plain array, or a list of numbers or arrays, at a traced place. Items of
     a list of Python's integers, or of floats, are such numbers, as they are without tracing. Raises
     TracerError (W201) for a dict."""
+    value, index = read(value), _read_index(index)
     parts = index if isinstance(index, tuple) else (index,)
     if isinstance(value, JOINING):
-        return join(value, index)
+        return own(join(value, index), ())
     bounds = [end for part in parts if isinstance(part, slice) for end in (part.start, part.stop)]
     traced = next((part for part in (*parts, *bounds) if isinstance(part, Tracer)), None)
     if isinstance(value, dict) and contains_tracer(index):
@@ -52,7 +55,14 @@ def item(value: Any, index: Any) -> Any:
             value = context_of(traced).apply(to_tracer, (value,))
         elif type(value) in (list, tuple) and isinstance(index, Tracer) and _are_nests(value):
             return one_of(value, index, watched=True)
-    return value[index]
+    found = value[index]
+    return own(found, ()) if type(value).__module__ == _MAKING else found
+
+
+def _read_index(index: Any) -> Any:
+    if type(index) is tuple:
+        return tuple(map(read, index))
+    return read(index)
 
 
 def item_of_row(rows: Any, index: Any, place: Any) -> Any:
@@ -151,6 +161,21 @@ def _same(x: Any) -> Any:
     return x
 
 
+class _Elements:
+    """A buffer as rewritten code writes to it: what comes from around is read at each call."""
+
+    def __init__(self, array: Buffer) -> None:
+        self._array = array
+
+    def __getitem__(self, index: Any) -> Any:
+        return item(self._array, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._array[_read_index(index)] = read(value)
+
+
 def places(x: Any) -> Any:
-    """What is written to in the place of ``x``: itself, if it is no list."""
-    return _Places(x) if type(x) is list else x
+    """What is written to in the place of ``x``: itself, if it is no list and no plain array."""
+    if type(x) is Buffer:
+        return _Elements(x)
+    return _Places(x) if type(x) is list else written(x)

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from ...tracing.arrays.buffer import Buffer, TracedBuffer
+from ...tracing.arrays.closed_over import LAYOUT, read, read_beside, written
 from ...tracing.classes import class_of
 from ...tracing.context.recorder import ACTIVE
 from ...tracing.values.shown import hides, missing
@@ -70,6 +71,8 @@ def method(x: Any, name: str) -> Callable[..., Any] | None:
 
 def attribute(x: Any, name: str) -> Any:
     """``x.name``, which may be a property of the user's, or another descriptor."""
+    if type(x) is np.ndarray and name not in LAYOUT:
+        x = read(x)
     kind: Any = type(x)
     if name == "__class__" and (shown := class_of(x)) is not kind:
         return shown
@@ -111,6 +114,8 @@ def get_attribute(x: Any, name: str, *default: Any) -> Any:
 
 def set_attribute(value: Any, x: Any, name: str) -> None:
     """``x.name = value``, which may be a property of the user's, or another descriptor."""
+    if name not in LAYOUT:
+        x = written(x)
     kind = type(x)
     found = None if kind in _PLAIN else _of_class(kind, name)
     if type(found) is property:
@@ -134,6 +139,7 @@ def asked(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 def iterated(x: Any) -> Any:
     """What a loop goes over, in the place of an object of the user's."""
+    x = read(x)
     copy = method(x, "__iter__")
     if copy is None and (get := method(x, "__getitem__")) is not None and (
             _of_class(type(x), "__iter__") is None):
@@ -190,12 +196,14 @@ def entered(x: Any) -> Any:
 def single(sign: str, x: Any) -> Any:
     """``-x`` and its kin."""
     name, plain = _SINGLE[sign]
+    x = read(x)
     copy = method(x, name)
     return plain(x) if copy is None else copy()
 
 
 def binary(sign: str, a: Any, b: Any) -> Any:
     """``a + b`` and its kin."""
+    a, b = read_beside(a, b), read_beside(b, a)
     if type(a) in _PLAIN and type(b) in _PLAIN:
         return _PLAINLY[sign](a, b)
     return _either(f"__{_NAMES[sign]}__", f"__r{_NAMES[sign]}__", a, b, _PLAINLY[sign])
@@ -203,6 +211,10 @@ def binary(sign: str, a: Any, b: Any) -> Any:
 
 def in_place(sign: str, a: Any, b: Any) -> Any:
     """``a += b`` and its kin: what ``a`` is bound to."""
+    if type(a) is np.ndarray and (memory := written(a)) is not a:
+        found = in_place(sign, memory, b)
+        return a if found is memory else found
+    b = read(b)
     if type(a) in _PLAIN and type(b) in _PLAIN:
         return _IN_PLACE[sign](a, b)
     own = f"__i{_NAMES[sign]}__"
@@ -216,6 +228,7 @@ def in_place(sign: str, a: Any, b: Any) -> Any:
 
 def ordered(sign: str, a: Any, b: Any, plain: Callable[[str, Any, Any], Any]) -> Any:
     """``a < b`` and its kin."""
+    a, b = read_beside(a, b), read_beside(b, a)
     if type(a) in _PLAIN and type(b) in _PLAIN:
         return plain(sign, a, b)
     first, second = _ORDERS[sign]

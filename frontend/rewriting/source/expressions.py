@@ -167,6 +167,17 @@ class Expressions(ast.NodeTransformer):
         parts.append(of_item(item, first.target, self.visit(node.elt)))
         return ours(name, [self.visit(first.iter), *parts, sure], node)
 
+    def visit_Starred(self, node: ast.Starred) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.ctx, ast.Load):
+            node.value = ours("iterated", [node.value], node.value)
+        return node
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
+        self.generic_visit(node)
+        node.iter = ours("iterated", [node.iter], node.iter)
+        return node
+
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         node.args = self.visit(node.args)
         node.body = self.visit(node.body)

@@ -58,11 +58,13 @@ class Memory:
                                hint="copy it first: own = np.array(y)")
         whole = self.whole
         made: Tracer = ctx.apply(ctx.constant, (whole,))
-        self.tracer = Tracer(ctx, made.value)  # which is nobody's argument
+        stays = not whole.flags.writeable  # the numbers that an array from around is known to have
+        self.tracer = Tracer(ctx, made.value, argument=stays)
         self.tracer.ordered = self.tracer.dense = self.tracer.made = True
         # Code in C that does not ask reads what nobody takes for a result, and writes nothing.
         kind = number_kind(whole.dtype)
-        whole.fill(np.nan if kind in "fc" else kind == "b" or np.iinfo(whole.dtype).min)
+        if not stays:
+            whole.fill(np.nan if kind in "fc" else kind == "b" or np.iinfo(whole.dtype).min)
         ctx.traced_memory = True
         for array in self.living():
             array.flags.writeable = False

@@ -74,7 +74,7 @@ def recording(original: Callable[..., Any]) -> Callable[..., Any]:
             options.pop("like", None)
             return ctx.apply(ctx.api.function, (original, args, options), stem=original.__name__)
         made = _DETERMINED.get(original, original)
-        return own(_of_its_own(made(*args, **options), args), (args, options))
+        return own(of_its_own(made(*args, **options), args), (args, options))
 
     return call
 
@@ -114,7 +114,7 @@ def _special(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return call
 
 
-def _of_its_own(made: Any, args: tuple[Any, ...]) -> Any:
+def of_its_own(made: Any, args: tuple[Any, ...]) -> Any:
     """A new array that NumPy gives as a view of another new one, as one that owns its memory."""
     hidden = type(made) is np.ndarray and made.base is not None and not any(
         isinstance(arg, np.ndarray) and np.may_share_memory(made, arg) for arg in args)

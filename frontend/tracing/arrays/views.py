@@ -337,9 +337,9 @@ def _writable(x: TracedArray, ctx: Recording) -> None:
     if here.argument:
         what = "" if here is x else "a view of "
         raise refused_draw() or error(
-            "W203", f"{x.name} is {what}an argument of the traced function and cannot be changed "
-                    "in place", locs=user_loc(), types=[x.type],
-            hint="copy the argument first (x = x.copy()), or write y = x.at[i].set(v)")
+            "W203", f"{x.name} is {what}an argument of the traced function, or an array from "
+                    "around it, and cannot be changed in place", locs=user_loc(), types=[x.type],
+            hint="copy the array first (x = x.copy()), or write y = x.at[i].set(v)")
     if here.ctx is not ctx or here.plain is not None:
         raise OutsideError(
             f"{x.name} belongs to the function around this one and cannot be changed in place here",

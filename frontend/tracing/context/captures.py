@@ -49,6 +49,11 @@ class Captures(Generic[T]):
         """In the order of their parameters."""
         return [held.capture for held in self._held.values()]
 
+    @property
+    def tracers(self) -> list[T]:
+        """What the trace has of each, in the same order."""
+        return [held.tracer for held in self._held.values()]
+
     def find(self, array: Array) -> T | None:
         """What the trace has of an array, if that is captured."""
         held = self._held.get(id(array))

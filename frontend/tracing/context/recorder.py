@@ -31,12 +31,13 @@ from ....ir.types import DType, NoDTypeError, TensorType, as_dtype, dtype_of
 from ....runtime.entry.float_errors import heard
 from ...face.source import RUNTIME, SourceMap, name_of, user_frame, user_loc
 from ..arrays.buffer import Buffer, unwrapped
-from ..arrays.views import track
+from ..arrays.views import refresh, track
 from ..guards.float_errors import check_unheard
 from ..source_text import text_of
 from ..subclasses import checked_class, computes_itself
 from ..values.operation import Operation
 from ..values.tracer import Tracer
+from .around import Around
 from .captures import Capture, Captures
 from .effects import Effects
 from .request import NONE, Asked, Request
@@ -91,6 +92,7 @@ class TraceContext(Effects):
         self.extents: list[tuple[Value, Expr]] = []  # numbers that are sizes, and these sizes
         self.closure: list[tuple[Value, Tracer]] = []  # region parameter, the parent's tracer
         self.source: SourceMap = SourceMap() if parent is None else parent.source
+        self.around = Around() if parent is None else parent.around
         self._captures: Captures[Tracer] = Captures()
         self._inherited: dict[int, Tracer] = {}
         # Of an array around this region, what the region has of it, if it may change that memory.
@@ -358,14 +360,16 @@ class TraceContext(Effects):
         """The closed-over arrays, in the order of their parameters."""
         return self._captures.all
 
-    def capture(self, array: Array) -> Tracer:
-        """A closed-over array as a hidden parameter. Raises DTypeError (W112) for arrays of
-        objects or strings."""
+    def capture(self, array: Array, constant: bool = False) -> Tracer:
+        """A closed-over array as a hidden parameter, which may be written to unless it is a
+        constant. Raises DTypeError (W112) for arrays of objects or strings."""
         if isinstance(array, Buffer):  # made while tracing: it may have other numbers later
             return array.traced() if array.is_traced else self.constant(
                 array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("=")))
         if self.parent is not None:
-            return self._inherit(self.parent.capture(array))
+            outer = self.parent.capture(array, constant)  # which nobody writes to by mistake here
+            copy = self.own_copy(outer)
+            return outer if copy is None else copy
         known = self._captures.find(array)
         if known is not None:
             return known
@@ -376,8 +380,25 @@ class TraceContext(Effects):
             raise error("W112", f"an array of dtype {array.dtype} cannot be traced",
                         hint="convert it to a number dtype first") from None
         param = self.graph.add_param(type_, name_of(array) or "captured")
-        return self._captures.add(Capture(param, array), Tracer(self, param, argument=True),
-                                  self.builder.locs)
+        stays = constant or not (self.request.inout and array.flags.writeable)
+        made = Tracer(self, param, argument=stays)
+        made.made = True  # without dims: no number, it can change
+        return self._captures.add(Capture(param, array), made, self.builder.locs)
+
+    def written_captures(self) -> list[tuple[int, Tracer]]:
+        """The closed-over arrays that have been written to, by their places among ``captures``, and
+        what they hold now."""
+        for held in self._captures.tracers:
+            if not held.argument:
+                refresh(held)  # which raises where it is not known whether it was written to
+        return [(at, held) for at, (capture, held) in enumerate(zip(
+            self.captures, self._captures.tracers, strict=True))
+            if not held.argument and held._value is not capture.param]
+
+    def has_written(self, array: Array) -> bool:
+        """Whether a closed-over array has been written to."""
+        held = self._captures.find(array)
+        return held is not None and held.version is not None
 
     def hold(self, capture: Capture) -> None:
         """Let a parameter be a closed-over array."""
@@ -391,7 +412,7 @@ class TraceContext(Effects):
         raw = array.tobytes()
         if array.size and raw == raw[:array.itemsize] * array.size:
             return self.full(array.flat[0].item(), array.dtype, array.shape)
-        return self.capture(self._captures.copy_of(array))
+        return self.capture(self._captures.copy_of(array), constant=True)
 
     def captured(self, x: Any) -> Any:
         """A plain array as ``capture`` gives it, read at each call; anything else as it is."""

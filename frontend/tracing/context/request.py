@@ -43,6 +43,7 @@ class Need:
     optional: bool = False  # names that are None on some ways only
     loop: bool = False      # one more is known that had better be a loop of the program
     straight: bool = False  # loops that do not branch had better be, too: they draw many nodes
+    known: int = 0  # of which arrays from around the numbers had better be known (``Known``)
 
 
 class Start(Enum):
@@ -119,12 +120,14 @@ class Request:
     """What a trace may do. ``capacity``: for how many items there is room in lists of which nobody
     knows how long they become, none if it is 0. ``optional``: names may be None on some ways.
     ``flags``: bools among the arguments rather become static than that the program branches on
-    them. ``inout``: arrays among the arguments may be written to, which the caller then sees."""
+    them. ``inout``: arrays among the arguments, and those from around, may be written to, which
+    the caller then sees. ``known``: of which arrays from around the numbers are (``Known``)."""
 
     capacity: int = 0
     optional: bool = False
     flags: bool = False
     inout: bool = False
+    known: int = 0
     loops: Loops = field(default_factory=Loops)
 
 

@@ -40,6 +40,7 @@ class Kind(Enum):
     KEYS = "has keys"  # just these keys, in this order
     ITEMS = "has items"  # a set of just these, or a long list of these numbers
     ALIAS = "is at"    # what is at another path
+    CONTENT = "has numbers"  # an array of the dtype, the dims and the very bits of this one
 
 
 class Step(Enum):
@@ -136,7 +137,7 @@ class Guard:
             return False
         match self.kind:
             case Kind.OBJECT:
-                return found is not None and found is self._object()
+                return found is not None and found is self.value()
             case Kind.VALUE:
                 return found is self.expected or (
                     (key := key_of(found)) is not None and key == key_of(self.expected))
@@ -151,15 +152,18 @@ class Guard:
                     isinstance(found, set) or [*map(type, found)] == [*map(type, self.expected)])
             case Kind.ALIAS:
                 return found is self.expected.get()
+            case Kind.CONTENT:
+                return has_numbers(found, self.expected)
 
-    def _object(self) -> Any:
+    def value(self) -> Any:
+        """What is expected, which a weak guard refers to."""
         return self.expected() if self.weak else self.expected
 
     def said(self) -> str:
         """What it says, for ``explain()``."""
         match self.kind:
             case Kind.OBJECT:
-                return f"{self.path} is the same {_described(self._object())}"
+                return f"{self.path} is the same {_described(self.value())}"
             case Kind.VALUE | Kind.CLASS | Kind.ALIAS:
                 return f"{self.path} is {self.wanted()}"
             case _:
@@ -169,7 +173,7 @@ class Guard:
         """What is expected."""
         match self.kind:
             case Kind.OBJECT:
-                return f"this {_described(self._object())}"
+                return f"this {_described(self.value())}"
             case Kind.VALUE:
                 return short(self.expected)
             case Kind.CLASS:
@@ -180,6 +184,8 @@ class Guard:
                 return listed(self.expected)
             case Kind.ALIAS:
                 return f"{self.expected}"
+            case Kind.CONTENT:
+                return short(self.expected.tolist())
 
     def sides(self) -> tuple[str, str]:
         """What was expected, and what is there now."""
@@ -200,6 +206,9 @@ class Guard:
                 return listed(found if hasattr(found, "__iter__") else ())
             case Kind.ALIAS:
                 return "another object"
+            case Kind.CONTENT:
+                return short(found.tolist()) if isinstance(found, np.ndarray) else (
+                    f"a {type(found).__name__}")
 
     def changed(self) -> str:
         """What is otherwise now, for a warning."""
@@ -212,7 +221,7 @@ class Guard:
                 return f"the {_described(found)} '{self.path}' is another"
             case Kind.VALUE | Kind.CLASS:
                 return f"'{self.path}' is {shown}, was {self.wanted()}"
-            case Kind.LENGTH | Kind.KEYS | Kind.ITEMS:
+            case Kind.LENGTH | Kind.KEYS | Kind.ITEMS | Kind.CONTENT:
                 return f"'{self.path}' has {shown}, had {self.wanted()}"
             case Kind.ALIAS:
                 return f"'{self.path}' is not '{self.expected}' any more"
@@ -224,6 +233,12 @@ def key_of(value: Any) -> tuple[Hashable] | None:
         return (exact(value),)
     except UnhashableError:
         return None
+
+
+def has_numbers(found: Any, expected: np.ndarray[Any, Any]) -> bool:
+    """Whether an array has the dtype, the dims and the very bits of another one."""
+    return isinstance(found, np.ndarray) and found.dtype == expected.dtype and (
+        found.shape == expected.shape and found.tobytes() == expected.tobytes())
 
 
 def _described(value: Any) -> str:
@@ -292,7 +307,7 @@ def _checker(guards: Sequence[Guard]) -> Callable[[], bool]:
     """One function of all guards, by identity: what leads to several is looked up once."""
     if not guards:
         return _always
-    known: dict[str, Any] = {"__name__": __name__, "gone": GONE}
+    known: dict[str, Any] = {"__name__": __name__, "gone": GONE, "has_numbers": has_numbers}
     lines: list[str] = []
     names: dict[tuple[Any, ...], str] = {}
 
@@ -329,6 +344,8 @@ def _checker(guards: Sequence[Guard]) -> Callable[[], bool]:
                 fails = f"{name} != e{at}"
             case Kind.ALIAS:
                 fails = f"{name} is not {place(guard.expected)}"
+            case Kind.CONTENT:
+                fails = f"not has_numbers({name}, e{at})"
         lines.append(f"if {fails}: return False")
     text = "def hold():\n try:\n  " + "\n  ".join(lines) + (
         "\n except gone:\n  return False\n return True")

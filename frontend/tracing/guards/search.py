@@ -33,6 +33,7 @@ from ...face.held import held_by
 from ...face.source import RUNTIME, is_internal_name
 from ...ready.code import codes
 from ..arrays.variable import Variable
+from ..context.around import Content
 from ..values.tracer import Tracer
 from .guard import Guard, Kind, Path, key_of
 from .weakmethod import WeakMethod
@@ -51,16 +52,18 @@ _PYTHONS = sys.stdlib_module_names - {"__main__"}
 
 def guards_of(
     function: Callable[..., Any], functions: Sequence[FunctionType],
-    arrays: Sequence[np.ndarray[Any, Any]], given: Collection[str] = (),
+    arrays: Sequence[np.ndarray[Any, Any]], contents: Sequence[Content] = (),
+    given: Collection[str] = (),
     changes: Changes = lambda code: frozenset(),
 ) -> list[Guard]:
-    """The guards of a trace of ``function``, which entered ``functions`` and reads ``arrays``.
+    """The guards of a trace of ``function``, which entered ``functions``, reads ``arrays`` and
+    depends on ``contents``.
     ``given`` are attributes of its object that are arguments of the program. ``changes`` tells the
     names and attributes that code changes itself: that happens while it is traced, so what is there
     before the next trace says nothing."""
     search = _Search(function, functions, given, changes)
     search.spelled()
-    search.reached(arrays)
+    search.reached(arrays, {id(each.array): each for each in contents})
     return [*search.found.values()]
 
 
@@ -87,9 +90,12 @@ class _Search:
         for path, value in self._roots():
             self._visit(path, value, 0)
 
-    def reached(self, arrays: Sequence[np.ndarray[Any, Any]]) -> None:
-        """A guard of each array that has none yet, wherever it is."""
-        wanted = {id(array) for array in arrays} - self.arrays
+    def reached(
+        self, arrays: Sequence[np.ndarray[Any, Any]], contents: Mapping[int, Content]
+    ) -> None:
+        """A guard of each array that has none yet, wherever it is; of its content where that
+        decides what is traced."""
+        wanted = {id(array) for array in arrays} - self.arrays | contents.keys()
         level = list(self._roots())
         seen: set[int] = set()
         for _ in range(_DEEP):
@@ -99,7 +105,9 @@ class _Search:
                     return
                 if id(value) in wanted:
                     wanted.discard(id(value))
-                    self._add(Guard.object(path, value))
+                    known = contents.get(id(value))
+                    self._add(Guard.object(path, value) if known is None else
+                              Guard(path, Kind.CONTENT, known.numbers.view(np.ndarray)))
                 elif id(value) not in seen and len(seen) < _MANY:
                     seen.add(id(value))
                     below += self._all_parts(path, value)

@@ -56,7 +56,7 @@ def _apart(table: ImportTable) -> FunctionText:
         return load_at(f, "i64", "%inout", f(f"add i64 {first}, {param}"))
 
     with f.loop("0", count) as at:
-        param = load_at(f, "i64", "%inout", f(f"add i64 {f(f'mul i64 {at}, {INOUT}')}, 2"))
+        param = load_at(f, "i64", "%inout", f(f"add i64 {f(f'mul i64 {at}, {INOUT}')}, 1"))
         array = load_at(f, "ptr", "%flat", param)
         guard(f, f(f"icmp eq ptr {type_of(f, array)}, {table.load(f, 'ndarray')}"))
         flags = python_field(f, "i32", array, "array.flags")
@@ -94,7 +94,7 @@ def _hand() -> FunctionText:
     f.do(f"store ptr null, ptr {any_}")
     with f.loop("0", count) as at:
         here = f(f"add i64 {f(f'mul i64 {at}, {INOUT}')}, 1")
-        _, param, result, how = (
+        param, result, how = (
             load_at(f, "i64", "%inout", f(f"add i64 {here}, {place}")) for place in range(INOUT))
         array = load_at(f, "ptr", "%flat", param)
         flags = f(f"and i32 {python_field(f, 'i32', array, 'array.flags')}, {DENSE}")
@@ -110,17 +110,17 @@ def _hand() -> FunctionText:
 
 def _update(table: ImportTable) -> FunctionText:
     """Give arguments their new elements; whether that could be done."""
-    f = host_function("i1", "weft_update", "ptr inout", "ptr leaves", "ptr results")
+    f = host_function("i1", "weft_update", "ptr inout", "ptr flat", "ptr results")
     with f.loop("0", f("load i64, ptr %inout")) as at:
         here = f(f"add i64 {f(f'mul i64 {at}, {INOUT}')}, 1")
-        leaf = load_at(f, "ptr", "%leaves", load_at(f, "i64", "%inout", here))
-        place = load_at(f, "i64", "%inout", f(f"add i64 {here}, 2"))
+        param, place, how = (
+            load_at(f, "i64", "%inout", f(f"add i64 {here}, {word}")) for word in range(INOUT))
+        array = load_at(f, "ptr", "%flat", param)
         new = load_at(f, "ptr", "%results", place)
-        how = load_at(f, "i64", "%inout", f(f"add i64 {here}, 3"))
         kept = f(f"icmp ne i64 {how}, {DONATED}")
         # Else the program has written there.
-        with f.when(f(f"and i1 {kept}, {f(f'icmp ne ptr {new}, {leaf}')}")):
-            status = table.call(f, "i32", "PyArray_CopyInto", ("ptr", leaf), ("ptr", new))
+        with f.when(f(f"and i1 {kept}, {f(f'icmp ne ptr {new}, {array}')}")):
+            status = table.call(f, "i32", "PyArray_CopyInto", ("ptr", array), ("ptr", new))
             guard(f, f(f"icmp eq i32 {status}, 0"))
     f.ret("i1 true")
     f.place("miss")

@@ -155,7 +155,7 @@ class _Walk:
         guard(f, done, "uncommitted")
         f.jump("settled")
         f.place("settled")
-        guard(f, f(f"call i1 @weft_update(ptr {self.section('inout')}, ptr {self.at['leaves']}, "
+        guard(f, f(f"call i1 @weft_update(ptr {self.section('inout')}, ptr {self.at['params']}, "
                    f"ptr {results})"), "uncommitted")
         f.jump("done")
         return answer

@@ -1,0 +1,88 @@
+"""Arrays from around the function that is traced: global ones, those of closures and of objects.
+
+    c[0] + c.sum()     is read at each call, as what code reads of arguments is
+    c[0] = x           c has the new element when the call has succeeded
+    range(c[0])        decides what is traced. Then the numbers that c has are *known*, and a guard:
+                       integers, or all arrays that code asks for numbers (``Request.known``)
+
+NumPy's own arrays in rewritten code are such; those that a function makes are buffers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ....ir.diagnose import error
+from ....ir.types import number_kind
+from ...face.source import user_loc
+from ..context.around import Known
+from ..context.recorder import ACTIVE, TraceContext
+from .buffer import is_traced
+
+
+def _met(x: Any) -> TraceContext | None:
+    """The trace in which an array from around is met; None for anything else."""
+    if type(x) is not np.ndarray or number_kind(x.dtype) not in "biufc":
+        return None
+    ctx = ACTIVE.get()
+    return None if ctx is None or ctx.root.endless else ctx
+
+
+def read(x: Any) -> Any:
+    """An array from around, as a function reads it; anything else as it is."""
+    ctx = _met(x)
+    if ctx is None:
+        return x
+    root, whole = ctx.root, number_kind(x.dtype) in "biu"
+    root.around.any = True
+    root.around.integers |= whole
+    if root.request.known >= (Known.INTEGERS if whole else Known.ALL) and not root.has_written(x):
+        return root.around.numbers_of(x)
+    return ctx.captured(x)
+
+
+def read_beside(x: Any, other: Any) -> Any:
+    """An array from around that meets another operand: beside a traced one it is read at each call,
+    as nobody asks for its numbers."""
+    return x if is_traced(other) else read(x)
+
+
+def written(x: Any) -> Any:
+    """An array from around that a function writes to; anything else as it is. Raises TracerError
+    (W203) if its numbers are known: they decide what is traced."""
+    ctx = _met(x)
+    if ctx is None:
+        return x
+    if ctx.root.around.is_known(x):
+        raise error("W203", "the numbers of an array decide what the function does, and it writes "
+                            "to that array", locs=user_loc(),
+                    hint="pass it as an argument, or use another array for what is written")
+    return ctx.captured(x)
+
+
+def read_all(
+    args: tuple[Any, ...], options: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What a function that is not the user's is given; arrays in lists and tuples as well."""
+    ctx = ACTIVE.get()
+    beside = ctx is not None and ctx.root.request.known == Known.ALL and is_traced((args, options))
+    return tuple([_read_nest(x, beside) for x in args]), {
+        name: _read_nest(x, beside) for name, x in options.items()}
+
+
+def _read_nest(x: Any, beside: bool) -> Any:
+    if type(x) in (list, tuple) and any(type(item) in (np.ndarray, list, tuple) for item in x):
+        return type(x)([_read_nest(item, beside) for item in x])
+    if beside and type(x) is np.ndarray and number_kind(x.dtype) not in "biu":
+        return x  # beside a traced one nobody asks for its numbers; integers may be places
+    return read(x)
+
+
+LAYOUT: Mapping[str, None] = MappingProxyType(dict.fromkeys((
+    "flags", "strides", "base", "data", "ctypes", "shape", "dtype", "ndim", "size", "nbytes",
+    "itemsize", "device")))
+"""What is no number of an array: how it lies in memory."""

@@ -1,0 +1,63 @@
+"""The arrays from around that a trace has met, and of which of them the numbers are known."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from ....ir.record import record
+from ..arrays.buffer import Buffer
+
+Array = np.ndarray[Any, Any]
+
+
+class Known(IntEnum):
+    """Of which arrays from around the numbers are known while a function is traced."""
+
+    NONE = 0
+    INTEGERS = 1
+    ALL = 2
+
+
+@record(frozen=True, eq=False)
+class Content:
+    """An array, and the numbers that it had when it was first asked for them."""
+
+    array: Array
+    numbers: Array
+
+
+class Around:
+    """The arrays from around that a trace has met: whether there are integers or any, and those of
+    which the numbers are known."""
+
+    def __init__(self) -> None:
+        self.integers = self.any = False
+        self._known: dict[int, Content] = {}
+
+    @property
+    def contents(self) -> list[Content]:
+        """What is known."""
+        return [*self._known.values()]
+
+    def more(self, known: int) -> Known:
+        """What had better be known, too, in a trace that has failed; NONE if that does not help."""
+        if known < Known.INTEGERS and self.integers:
+            return Known.INTEGERS
+        return Known.ALL if known < Known.ALL and self.any else Known.NONE
+
+    def numbers_of(self, array: Array) -> Array:
+        """The numbers of an array, which nobody may write to."""
+        found = self._known.get(id(array))
+        if found is None:
+            numbers = np.array(array, order="K").view(Buffer)
+            numbers.memory()
+            numbers.flags.writeable = False
+            found = self._known[id(array)] = Content(array, numbers)
+        return found.numbers
+
+    def is_known(self, array: Array) -> bool:
+        """Whether the numbers of an array are."""
+        return id(array) in self._known
