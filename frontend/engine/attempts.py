@@ -63,8 +63,8 @@ class Attempts:
                 unknown = unknown or found.problem
                 request = replace(request, known=found.known, loops=Loops())
                 continue
-            if unknown is not None and _is_of_writing(found.problem):
-                raise unknown
+            if unknown is not None and type(found.problem) is ValueError:
+                raise unknown  # of NumPy: what is known cannot be written
             loops = request.loops.after(found)
             if loops is not None:
                 request = replace(request, loops=loops)
@@ -110,12 +110,6 @@ def _untyped(call: Call) -> Need | None:
     except Error as problem:
         return Need(problem)
     return None
-
-
-def _is_of_writing(problem: Exception | None) -> bool:
-    """Whether what a trace has ended in may be that numbers are known, and cannot be written."""
-    return isinstance(problem, ValueError) or (isinstance(problem, Error)
-                                               and problem.code == "W203")
 
 
 def _numbers(need: Need, call: Call) -> frozenset[str]:

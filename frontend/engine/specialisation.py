@@ -21,7 +21,7 @@ from ..face.options import Options
 from ..face.signature import Signature
 from ..tracing.context.request import Need
 from ..tracing.guards.draws import Draws
-from ..tracing.guards.guard import Guard, Guards
+from ..tracing.guards.guard import Guard, Guards, Kind
 from ..tracing.guards.search import guards_of
 from ..tracing.trace import Traced
 from .building.flow import FlowStages
@@ -86,7 +86,8 @@ def without_arrays(made: Specialisation | Need, arrays: Arrays) -> Specialisatio
         return None
     numbers = [next((at for at, array in enumerate(arrays) if array is capture.array), None)
                for capture in made.traced.captures]
-    if None in numbers or not may_stay(made.traced) or type(made.program) is not Program:
+    known = any(guard.kind is Kind.CONTENT for guard in made.traced.guards)
+    if None in numbers or known or not may_stay(made.traced) or type(made.program) is not Program:
         return None
     captures = tuple(each._replace(array=np.array(number)) for each, number in zip(
         made.traced.captures, numbers, strict=True))

@@ -220,7 +220,8 @@ class Reader:
         self._bytes += array.nbytes
         if array.dtype.hasobject or self._bytes > _BYTES:
             raise NoKeyError
-        self._put("array", *_dtype_texts(array.dtype), repr(array.shape), repr(array.strides))
+        self._put("array", *_dtype_texts(array.dtype), repr(array.shape), repr(array.strides),
+                  repr(array.flags.writeable))
         self._data(array.tobytes())
 
     def _function(self, function: FunctionType) -> None:

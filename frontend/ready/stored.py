@@ -107,7 +107,7 @@ class Writer:
             raise UnstorableError
         if kind is Kind.OBJECT and self._reader.place(found) is not None:
             return *self._path(path), kind.name, self.value(found)
-        if isinstance(found, np.ndarray):  # which others may write, too
+        if isinstance(found, np.ndarray) and kind is not Kind.CONTENT:  # others may write it, too
             raise UnstorableError
         return *self._path(path), kind.name, _digest_of(found, kind)
 
@@ -213,7 +213,7 @@ def _itself(found: Any) -> Any:
 
 _EXPECTED: MappingProxyType[Kind, Any] = MappingProxyType({
     Kind.VALUE: _itself, Kind.CLASS: type, Kind.LENGTH: len, Kind.KEYS: tuple,
-    Kind.ITEMS: _items})
+    Kind.ITEMS: _items, Kind.CONTENT: np.array})
 """What a guard expects of what is found."""
 
 
@@ -221,7 +221,7 @@ def _digest_of(found: Any, kind: Kind) -> str:
     """The digest of what a guard of a kind expects."""
     reader = Reader()
     try:
-        reader.add(found if kind in (Kind.VALUE, Kind.OBJECT, Kind.ITEMS)
+        reader.add(found if kind in (Kind.VALUE, Kind.OBJECT, Kind.ITEMS, Kind.CONTENT)
                    else _EXPECTED[kind](found))
     except NoKeyError:
         raise UnstorableError from None

@@ -294,7 +294,8 @@ class _Guarded:
             case Kind.ITEMS:
                 self._op("equals", found, guard.expected)
             case Kind.CONTENT:
-                raise UnwalkableError
+                self._op("content", found, guard.expected)
+                self.words.number(guard.expected.nbytes)
             case Kind.ALIAS:
                 other = self._register(guard.expected)
                 self._op("alias", found)

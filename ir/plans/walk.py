@@ -69,6 +69,7 @@ GUARDS = _numbered(
     "keys",       # register, tuple: of a dict, in its order
     "equals",     # register, object
     "alias",      # register, register
+    "content",    # register, array, its bytes: a dense one of its dtype, dims and very bits
 )
 SOURCES = _numbered(
     "leaf",       # number

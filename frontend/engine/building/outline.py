@@ -12,7 +12,7 @@ from ....runtime.tree import TreeDef
 from ...face.signature import Signature
 from ...ready.walks import Outline, walk_of
 from ...tracing.arrays.variable import Variable
-from ...tracing.guards.guard import Guard, Kind
+from ...tracing.guards.guard import Guard
 from ...tracing.trace import Traced
 from .handing import Handed, handed
 
@@ -24,8 +24,7 @@ def outline_of(
     of its arguments that are some, by number; ``donated`` arguments are needed no more after a
     call."""
     if traced.changed or any(not shape for shape in traced.written_shapes) or (
-            type(program) is not Program) or any(
-            guard.kind is Kind.CONTENT for guard in traced.guards.all):
+            type(program) is not Program):
         return None
     given = {at: number for number, at in enumerate(
         at for at, entry in enumerate(traced.leaves) if entry.param is not None)}

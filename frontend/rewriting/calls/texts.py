@@ -24,6 +24,7 @@ from ...tracing.late import GIVE_TEXTS, holds, late
 from ...tracing.telling import Stream, is_standard, stream_of, tell, tell_print
 from ...tracing.values.texts import WRITERS
 from ..lists.filtered import Filtered
+from .protocols import binary
 
 _FORMS: MappingProxyType[int, Callable[[Any], Any]] = MappingProxyType({
     -1: lambda x: x, ord("s"): str, ord("r"): repr, ord("a"): ascii})
@@ -62,7 +63,8 @@ def _joined(*parts: str) -> str:
 
 def percent(form: Any, values: Any) -> Any:
     """``form % values``."""
-    return late(operator.mod, form, values) if isinstance(form, str) else form % values
+    return late(operator.mod, form, values) if isinstance(form, str) else (
+        binary("%", form, values))
 
 
 def meaning(function: Any) -> Any:

@@ -52,7 +52,7 @@ class Around:
         """The numbers of an array, which nobody may write to."""
         found = self._known.get(id(array))
         if found is None:
-            numbers = np.array(array, order="K").view(Buffer)
+            numbers = np.array(array, order="C").view(Buffer)
             numbers.memory()
             numbers.flags.writeable = False
             found = self._known[id(array)] = Content(array, numbers)

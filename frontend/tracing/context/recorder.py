@@ -92,7 +92,7 @@ class TraceContext(Effects):
         self.extents: list[tuple[Value, Expr]] = []  # numbers that are sizes, and these sizes
         self.closure: list[tuple[Value, Tracer]] = []  # region parameter, the parent's tracer
         self.source: SourceMap = SourceMap() if parent is None else parent.source
-        self.around = Around() if parent is None else parent.around
+        self.around: Around = Around() if parent is None else parent.around
         self._captures: Captures[Tracer] = Captures()
         self._inherited: dict[int, Tracer] = {}
         # Of an array around this region, what the region has of it, if it may change that memory.
@@ -383,6 +383,8 @@ class TraceContext(Effects):
         stays = constant or not (self.request.inout and array.flags.writeable)
         made = Tracer(self, param, argument=stays)
         made.made = True  # without dims: no number, it can change
+        if array.flags.c_contiguous:  # an array of other strides is another one
+            made.ordered = made.dense = True
         return self._captures.add(Capture(param, array), made, self.builder.locs)
 
     def written_captures(self) -> list[tuple[int, Tracer]]:

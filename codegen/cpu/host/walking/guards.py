@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .....ir.plans.walk import GUARDS
 from ...text import FunctionText
-from ..layout import element, guard, host_function, load_at, type_of
+from ..layout import DENSE, element, guard, host_function, load_at, python_field, type_of
 from ..pool import ImportTable
 from .match import same_or_equal
 from .state import next_word, push, switch
@@ -73,11 +75,41 @@ def emit_guards(table: ImportTable) -> FunctionText:
         found = register()
         guard(f, f(f"icmp eq ptr {found}, {register()}"))
         f.jump("next")
+        f.place("g_content")
+        _guard_content(f, table, register())
+        f.jump("next")
         f.place("next")
     f.ret("i1 true")
     f.place("miss")
     f.ret("i1 false")
     return f
+
+
+def _guard_content(f: FunctionText, table: ImportTable, found: str) -> None:
+    wanted = next_word(f, "ptr")
+    guard(f, f(f"icmp eq ptr {type_of(f, found)}, {table.load(f, 'ndarray')}"))
+    flags = f(f"and i32 {python_field(f, 'i32', found, 'array.flags')}, {DENSE}")
+    guard(f, f(f"icmp eq i32 {flags}, {DENSE}"))
+    for type_, name in (("ptr", "array.descr"), ("i32", "array.nd")):
+        same = [python_field(f, type_, each, name) for each in (found, wanted)]
+        guard(f, f(f"icmp eq {type_} {same[0]}, {same[1]}"))
+    dims = [python_field(f, "ptr", each, "array.dims") for each in (found, wanted)]
+    rank = f(f"sext i32 {python_field(f, 'i32', wanted, 'array.nd')} to i64")
+    _guard_words(f, "i64", dims, rank)
+    data = [python_field(f, "ptr", each, "array.data") for each in (found, wanted)]
+    size = next_word(f)
+    _guard_words(f, "i64", data, f(f"lshr i64 {size}, 3"))
+    whole = f(f"and i64 {size}, -8")
+    rest = [element(f, "i8", each, whole) for each in data]
+    _guard_words(f, "i8", rest, f(f"and i64 {size}, 7"))
+
+
+def _guard_words(f: FunctionText, type_: str, sides: Sequence[str], count: str) -> None:
+    """So many numbers are the same on both sides."""
+    with f.carried_loop("0", count, 1, [(type_, "0")]) as loop:
+        one, other = (load_at(f, type_, side, loop.index) for side in sides)
+        loop.next = [f(f"or {type_} {loop.values[0]}, {f(f'xor {type_} {one}, {other}')}")]
+    guard(f, f(f"icmp eq {type_} {loop.results[0]}, 0"))
 
 
 def _guard_keys(f: FunctionText, table: ImportTable, found: str) -> None:
