@@ -44,10 +44,11 @@ def shared_memory(traced: Traced, leaves: Sequence[Any]) -> list[tuple[int, int]
 def check_containers(traced: Traced, arguments: Any) -> None:
     """Raises TracerError (W203) where a list, a dict or an object is given twice, and changed."""
     seen: dict[int, Any] = {}
+    changed = {fill.number for fill in traced.changed}
     for number, path in enumerate(traced.containers):
         found = found_at(arguments, path)
         other = seen.setdefault(id(found), number)
-        if other != number and not {other, number}.isdisjoint(traced.changed):
+        if other != number and not {other, number}.isdisjoint(changed):
             raise error("W203", f"one {type(found).__name__} is given twice, and "
                                 f"{traced.graph.name} changes it", locs=user_loc(),
                         hint="give it once, or a copy of it: copy.deepcopy(d)")

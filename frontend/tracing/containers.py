@@ -5,9 +5,9 @@ once the call has succeeded.
     params.append(w)                  a list: all its items
     state.step = n + 1                an object: the attributes that are others
 
-A traced function is given containers of its own, made of the caller's; what it leaves in them are
-results of the program, and the caller's containers are filled with these. What has stayed is the
-very object that it was.
+A traced function is given containers of its own, made of the caller's; what it leaves in them that
+is another are results of the program, and the caller's containers are filled with these. What has
+stayed is the very object that it was.
 """
 
 from __future__ import annotations
@@ -37,6 +37,16 @@ class Kept:
 tree.register(Kept, lambda kept: ((), kept.number), lambda number, _: Kept(number))
 
 
+@record(frozen=True)
+class Fill:
+    """How a container is filled, by its number: a list whole, a dict or an object with what is new
+    after ``removed`` names are gone, or a dict ``whole`` where its order is another."""
+
+    number: int
+    whole: bool
+    removed: tuple[Any, ...] = ()
+
+
 @record(eq=False)
 class _Container:
     """One of the function's own containers, and what it held at first, by keys."""
@@ -56,6 +66,21 @@ class _Container:
             key != other or value is not old
             for (key, value), (other, old) in zip(now, self.before, strict=True))
 
+    def fill(self, number: int) -> Fill:
+        """How the caller's is to be filled."""
+        now = dict(self.now)
+        stayed = [key for key, _ in self.before if key in now]
+        removed = [key for key, _ in self.before if key not in now]
+        ordered = stayed == [*now][:len(stayed)]
+        return Fill(number, isinstance(self.value, list) or (
+            isinstance(self.value, dict) and not ordered), tuple(removed))
+
+    def content(self, whole: bool) -> dict[Any, Any]:
+        """What it holds now: all, or what is another."""
+        before = dict(self.before)
+        return {key: value for key, value in self.now
+                if whole or key not in before or value is not before[key]}
+
 
 class Containers:
     """All containers of the arguments of a trace, before the function has run."""
@@ -70,14 +95,14 @@ class Containers:
         """Where each is."""
         return tuple([each.path for each in self._all])
 
-    def changed(self) -> list[int]:
-        """The numbers of those that are not as they were."""
-        return [number for number, each in enumerate(self._all) if each.is_changed]
+    def changed(self) -> list[Fill]:
+        """How those are to be filled that are not as they were."""
+        return [each.fill(number) for number, each in enumerate(self._all) if each.is_changed]
 
-    def content(self, number: int) -> Any:
-        """What one holds now: a list of items, or a dict by keys or attributes."""
-        each = self._all[number]
-        held = {key: self.kept(value) for key, value in each.now}
+    def content(self, fill: Fill) -> Any:
+        """What fills one: a list of items, or a dict by keys or attributes."""
+        each = self._all[fill.number]
+        held = {key: self.kept(value) for key, value in each.content(fill.whole).items()}
         return list(held.values()) if isinstance(each.value, list) else held
 
     def kept(self, value: Any) -> Any:
@@ -149,14 +174,13 @@ def resolved(nest: Any, own: Callable[[int], Any]) -> Any:
     return nest
 
 
-def filling(container: Any, content: Any) -> list[Change]:
+def filling(container: Any, content: Any, fill: Fill) -> list[Change]:
     """What fills a container of the caller's: calls of C code alone, which nothing interrupts."""
     if isinstance(container, list):
         return [partial(container.__setitem__, slice(None), content)]
-    if isinstance(container, dict):
-        return [container.clear, partial(container.update, content)]
-    own = getattr(container, "__dict__", None)
+    own = container if isinstance(container, dict) else getattr(container, "__dict__", None)
     if own is None:
-        return [partial(object.__setattr__, container, *each) for each in content.items()]
-    return [partial(own.pop, name) for name in own if name not in content] + [
-        partial(own.update, content)]
+        return [partial(object.__delattr__, container, name) for name in fill.removed] + [
+            partial(object.__setattr__, container, *each) for each in content.items()]
+    gone = [own.clear] if fill.whole else [partial(own.pop, name) for name in fill.removed]
+    return [*gone, partial(own.update, content)]

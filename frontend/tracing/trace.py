@@ -42,7 +42,7 @@ from ..numpy_api.host import Warned
 from .arguments import Call, described
 from .arrays.variable import Variable
 from .arrays.views import refresh
-from .containers import Change, Containers, Path, filling, found_at, resolved
+from .containers import Change, Containers, Fill, Path, filling, found_at, resolved
 from .context.active import current
 from .context.captures import Capture
 from .context.recorder import Rewritten, TraceContext
@@ -99,7 +99,7 @@ class Traced:
     # Arguments that the last results are the new elements of; captures are counted behind them.
     written: tuple[int, ...] = ()
     containers: tuple[Path, ...] = ()  # lists, dicts and objects among the arguments,
-    changed: tuple[int, ...] = ()      # and those of which the contents come behind the result
+    changed: tuple[Fill, ...] = ()     # and those that are filled with what is behind the result
     capacity: int = 0  # of lists of which nobody knows how long they become, in items
     codes: frozenset[CodeType] = frozenset()  # of the functions that were entered
 
@@ -166,8 +166,8 @@ class Traced:
             nest = arguments()
             own = partial(_own, nest, self.containers)
             result, contents = resolved(result, own)
-            for number, content in zip(self.changed, contents, strict=True):
-                changes += filling(own(number), content)
+            for fill, content in zip(self.changed, contents, strict=True):
+                changes += filling(own(fill.number), content, fill)
         # One call of C code, and of C code alone: no signal is looked for.
         deque(map(operator.call, changes), maxlen=0)
         return result
@@ -350,7 +350,7 @@ def _argument(ctx: TraceContext, param: Value, kind: Any, leaf: Any) -> Tracer:
 def _record(
     ctx: TraceContext, function: Callable[..., Any], in_tree: tree.TreeDef, inputs: list[Any],
     signature: Signature,
-) -> tuple[tree.TreeDef, tuple[str | int, ...], tuple[tuple[Path, ...], tuple[int, ...]]]:
+) -> tuple[tree.TreeDef, tuple[str | int, ...], tuple[tuple[Path, ...], tuple[Fill, ...]]]:
     """Run the function and give its results to the graph; their structure and kinds, and which
     containers among the arguments the function has changed."""
     arguments = tree.unflatten(in_tree, inputs)
@@ -365,7 +365,7 @@ def _record(
     if ctx.classed is not None:
         raise ctx.classed
     ctx.end()
-    held: tuple[tuple[Path, ...], tuple[int, ...]] = (), ()
+    held: tuple[tuple[Path, ...], tuple[Fill, ...]] = (), ()
     if containers is None:
         check_unchanged(arguments, in_tree, inputs, signature.names, function)
     elif changed := containers.changed():
