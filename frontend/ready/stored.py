@@ -25,12 +25,13 @@ import numpy as np
 from ...runtime.state import Cell
 from ...runtime.tree import TreeDef
 from ..face.tree import Static
+from ..tracing.containers import Fill, Kept
 from ..tracing.guards.guard import NOTHING, Guard, Kind, Path, Step
 from .content import NoKeyError, Reader
 from .walks import Outline
 
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})
-_KNOWN = (dict, list, tuple, type(None), Static)
+_KNOWN = (dict, list, tuple, type(None), Static, Kept)
 _LARGEST = 1 << 16  # bytes of an array that is a part of the program
 
 
@@ -56,7 +57,9 @@ class Writer:
             tuple(map(self._guard, outline.guards)),
             tuple([self._source(each, cells) for each in outline.sources]),
             tuple([self._cell(each, cells) for each in outline.written]),
-            outline.inout, outline.bytes, outline.results, outline.single)
+            outline.inout, self.value(outline.containers), tuple([
+                (fill.number, fill.whole, self.value(fill.removed)) for fill in outline.fills]),
+            outline.bytes, outline.results, outline.single)
 
     def _nest(self, nest: TreeDef) -> Any:
         if nest.kind is None:
@@ -136,11 +139,15 @@ class Loader:
         self, data: tuple[Any, ...], in_tree: TreeDef, variables: dict[int, Any]
     ) -> Outline:
         """The outline, for a call of this structure. Raises OtherError."""
-        out_tree, kinds, guards, sources, written, inout, bytes_, results, single = data
+        (out_tree, kinds, guards, sources, written, inout, containers, fills, bytes_, results,
+         single) = data
         return Outline(
             in_tree=in_tree, variables=variables, out_tree=self._nest(out_tree), out_kinds=kinds,
             guards=tuple(map(self._guard, guards)), sources=tuple(map(self._source, sources)),
-            written=tuple(map(self._source, written)), inout=inout, bytes=bytes_,
+            written=tuple(map(self._source, written)), inout=inout,
+            containers=self.value(containers), fills=tuple([
+                Fill(number, whole, self.value(removed)) for number, whole, removed in fills]),
+            bytes=bytes_,
             results=results, single=single)
 
     def _nest(self, data: Any) -> TreeDef:

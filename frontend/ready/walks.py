@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from inspect import getattr_static
+from types import GetSetDescriptorType, MemberDescriptorType
 from typing import Any
 
-from ...ir.plans.walk import BUILD, GUARDS, MATCH, SOURCES
+from ...ir.plans.walk import ATTRIBUTES, BUILD, DICT, GUARDS, LIST, MATCH, SOURCES, WHOLE
 from ...ir.record import record
 from ...runtime.entry.layout import Array
 from ...runtime.entry.walk import Parts, Walk, Words
@@ -16,7 +18,9 @@ from ..face import tree
 from ..face.exact import immutable
 from ..face.held import is_plain
 from ..face.signature import Signature, is_default
-from ..tracing.guards.guard import Guard, Kind, Path
+from ..tracing.containers import Fill, Kept, Path
+from ..tracing.guards.guard import Guard, Kind
+from ..tracing.guards.guard import Path as GuardPath
 from ..tracing.guards.guard import Step as PathStep
 
 _DEEP = 60  # levels of a nest
@@ -45,6 +49,8 @@ class Outline:
     sources: tuple[int | Array | Cell, ...]
     written: tuple[Cell, ...]
     inout: tuple[tuple[int, int, int], ...]
+    containers: tuple[Path, ...]  # lists, dicts and objects among the arguments, if some are filled
+    fills: tuple[Fill, ...]
     bytes: tuple[int, ...]  # of an element of each parameter, 0 of what is no array
     results: int            # that the program returns: all but what cells become
     single: bool            # its only result is not in a tuple
@@ -53,13 +59,18 @@ class Outline:
 def walk_of(outline: Outline, signature: Signature, function: int, keep: object) -> Walk | None:
     """The walk of a program, None where only Python can call it. ``function`` is where its native
     entry is, which ``keep`` holds."""
-    match = _Match(outline.variables)
-    build = Words()
+    match = _Match(outline.variables, outline.containers if outline.fills else ())
+    build, fills = Words(), Words()
     try:
         slots = _slots(signature, outline.in_tree)
-        for _, pattern, default in slots:
-            match.slot(pattern, default)
-        _Build(build, outline.out_kinds).add(outline.out_tree)
+        for _, pattern, default, place in slots:
+            match.slot(pattern, default, place)
+        _Build(build, outline.out_kinds, match.owners).add(outline.out_tree)
+        for fill in outline.fills:
+            owner, kind = match.owners[fill.number]
+            if kind is not list and kind is not dict and not _has_dict(kind):
+                raise UnwalkableError
+            _add_fill(fills, fill, kind, owner)
         guards = _Guarded()
         for guard in outline.guards:
             guards.add(guard)
@@ -70,7 +81,7 @@ def walk_of(outline: Outline, signature: Signature, function: int, keep: object)
         name = "leaf" if isinstance(source, int) else "cell" if isinstance(source, Cell) else "held"
         sources.op(SOURCES, name)
         sources.number(source) if isinstance(source, int) else sources.object(source)
-    names = [name for name, _, _ in slots]
+    names = [name for name, *_ in slots]
     parts = Parts(
         slots=names, positional=max(len(signature.positional), len(
             outline.in_tree.children[0].children)), match=match.words, leaves=match.leaves,
@@ -79,47 +90,65 @@ def walk_of(outline: Outline, signature: Signature, function: int, keep: object)
         cells_read=sum(isinstance(source, Cell) for source in outline.sources),
         results=outline.results, single=outline.single, cells=outline.written,
         locks=sorted(set(outline.written), key=lambda cell: cell.serial), build=build,
-        inout=outline.inout, bytes=outline.bytes)
+        inout=outline.inout, owners=len(match.owners), fills=fills, fill_count=len(outline.fills),
+        bytes=outline.bytes)
     return Walk(parts, function, keep)
 
 
 def _slots(
     signature: Signature, in_tree: TreeDef
-) -> list[tuple[str | None, TreeDef | None, Any]]:
-    """A name, a pattern and a default for each place of a call: positions, then keywords. None
-    stands for what is left out."""
+) -> list[tuple[str | None, TreeDef | None, Any, Path]]:
+    """A name, a pattern, a default, and where it is among the arguments, for each place of a call:
+    positions, then keywords. None stands for what is left out."""
     args, kwargs = in_tree.children
     keys: tuple[Any, ...] = kwargs.meta
     given = dict(zip(keys, kwargs.children, strict=True))
-    found: list[tuple[str | None, TreeDef | None, Any]] = []
+    found: list[tuple[str | None, TreeDef | None, Any, Path]] = []
     named = signature.positional
     for at in range(max(len(named), len(args.children))):
         name = named[at] if signature.unnamed <= at < len(named) else None
         default = signature.defaults.get(named[at]) if at < len(named) else None
         if at < len(args.children):
-            found.append((name, args.children[at], default))
+            found.append((name, args.children[at], default, ((False, 0), (False, at))))
         elif default is None:
             raise UnwalkableError
         else:
-            found.append((name, None, default))
+            found.append((name, None, default, ()))
     for name in signature.keyword_only:
-        found.append((name, given.pop(name, None), signature.defaults.get(name)))
+        found.append((name, given.pop(name, None), signature.defaults.get(name), _keyword(name)))
         if found[-1][1] is None and found[-1][2] is None:
             raise UnwalkableError
     if len(given) > 1:  # whose order a function may ask for
         raise UnwalkableError
-    return [*found, *[(name, child, None) for name, child in given.items()]]
+    return [*found, *[(name, child, None, _keyword(name)) for name, child in given.items()]]
+
+
+def _keyword(name: str) -> Path:
+    return (False, 1), (False, name)
+
+
+def _add_fill(words: Words, fill: Fill, kind: type, owner: int) -> None:
+    words.number(owner)
+    attributes = kind is not dict and kind is not list
+    words.number(LIST if kind is list else ATTRIBUTES if attributes else WHOLE if fill.whole
+                 else DICT)
+    words.object("__dict__" if attributes else None)
+    words.number(len(fill.removed))
+    words.object(*fill.removed)
 
 
 class _Match:
-    """Writes what arguments are to be like."""
+    """Writes what arguments are to be like; ``owners`` has the number and the class of each of the
+    ``containers`` there, by its number among these."""
 
-    def __init__(self, variables: Mapping[int, Any]) -> None:
+    def __init__(self, variables: Mapping[int, Any], containers: Sequence[Path]) -> None:
         self.words = Words()
         self.variables = variables
         self.leaves = self.attributes = self._leaf = 0
+        self._containers = {path: number for number, path in enumerate(containers)}
+        self.owners: dict[int, tuple[int, type]] = {}
 
-    def slot(self, pattern: TreeDef | None, default: Any) -> None:
+    def slot(self, pattern: TreeDef | None, default: Any, path: Path) -> None:
         """One argument; ``default`` is what its parameter has."""
         if pattern is None or is_default(pattern):
             self.words.op(MATCH, "omitted")
@@ -129,13 +158,16 @@ class _Match:
                 default.value, (bool, int, float)):
             self.words.op(MATCH, "rival")
             self.words.object(default.value)
-        self.add(pattern, 0)
+        self.add(pattern, path)
 
-    def add(self, pattern: TreeDef, depth: int) -> None:
+    def add(self, pattern: TreeDef, path: Path) -> None:
         """A nest."""
         kind, words = pattern.kind, self.words
-        if depth > _DEEP:
+        if len(path) > _DEEP:
             raise UnwalkableError
+        if kind is not None and (number := self._containers.get(path)) is not None:
+            self.owners[number] = len(self.owners), kind
+            words.op(MATCH, "owner")
         if kind is None:
             self._add_leaf()
         elif kind is type(None):
@@ -147,19 +179,19 @@ class _Match:
             words.op(MATCH, "list" if kind is list else "tuple")
             words.object(kind)
             words.number(len(pattern.children))
-            for child in pattern.children:
-                self.add(child, depth + 1)
+            for at, child in enumerate(pattern.children):
+                self.add(child, (*path, (False, at)))
         elif kind is dict:
-            self._add_dict(keys_of(pattern), pattern.children, depth)
+            self._add_dict(keys_of(pattern), pattern.children, path, False)
         elif is_namespace(kind):
             words.op(MATCH, "attributes")
             words.object(kind)
             words.number(1)
             words.object("__dict__")
             self.attributes += 1
-            self._add_dict(pattern.meta, pattern.children, depth)
+            self._add_dict(pattern.meta, pattern.children, path, True)
         elif _is_dataclass(kind):
-            self._add_dataclass(pattern, depth)
+            self._add_dataclass(pattern, path)
         else:
             raise UnwalkableError
 
@@ -182,14 +214,16 @@ class _Match:
         self.words.op(MATCH, "equal" if type(value) in _BY_VALUE else "same")
         self.words.object(value)
 
-    def _add_dict(self, keys: Sequence[Any], children: Sequence[TreeDef], depth: int) -> None:
+    def _add_dict(
+        self, keys: Sequence[Any], children: Sequence[TreeDef], path: Path, attributes: bool
+    ) -> None:
         self.words.op(MATCH, "dict")
         self.words.number(len(children))
         for key, child in zip(keys, children, strict=True):
             self.words.object(key)
-            self.add(child, depth + 1)
+            self.add(child, (*path, (attributes, key)))
 
-    def _add_dataclass(self, pattern: TreeDef, depth: int) -> None:
+    def _add_dataclass(self, pattern: TreeDef, path: Path) -> None:
         assert pattern.kind is not None
         names, _ = dataclass_fields(pattern.kind)
         static = dict(pattern.meta)
@@ -199,7 +233,7 @@ class _Match:
         self.attributes += len(names) + len(static)
         for name, child in zip(names, pattern.children, strict=True):
             self.words.object(name)
-            self.add(child, depth + 1)
+            self.add(child, (*path, (True, name)))
         for name, value in static.items():
             self.words.object(name)
             self._add_static(TreeDef(tree.Static, value))
@@ -208,8 +242,10 @@ class _Match:
 class _Build:
     """Writes how results are put together."""
 
-    def __init__(self, words: Words, kinds: Sequence[str | int]) -> None:
-        self.words, self._kinds = words, iter(kinds)
+    def __init__(
+        self, words: Words, kinds: Sequence[str | int], owners: Mapping[int, tuple[int, type]]
+    ) -> None:
+        self.words, self._kinds, self._owners = words, iter(kinds), owners
         self._depth = 0
 
     def add(self, out: TreeDef) -> None:
@@ -229,6 +265,11 @@ class _Build:
                 words.number(what)
             else:
                 words.op(BUILD, {"number": "number", "0-d": "whole"}.get(what, "result"))
+        elif kind is Kept:
+            if out.meta not in self._owners:
+                raise UnwalkableError
+            words.op(BUILD, "owner")
+            words.number(self._owners[out.meta][0])
         elif kind is type(None) or issubclass(kind, tree.Static):
             words.op(BUILD, "constant")
             words.object(None if kind is type(None) else out.meta)
@@ -301,7 +342,7 @@ class _Guarded:
                 self._op("alias", found)
                 self.words.number(other)
 
-    def _register(self, path: Path) -> int:
+    def _register(self, path: GuardPath) -> int:
         known = self.registers.get(path.key)
         if known is not None:
             return known
@@ -321,6 +362,12 @@ class _Guarded:
         self.words.op(GUARDS, name)
         self.words.number(register)
         self.words.object(*objects)
+
+
+def _has_dict(kind: type) -> bool:
+    """Whether objects of a class have their attributes in a dict, for all to see."""
+    return kind.__dictoffset__ != 0 and isinstance(
+        getattr_static(kind, "__dict__", None), (GetSetDescriptorType, MemberDescriptorType))
 
 
 def _is_namedtuple(kind: type) -> bool:

@@ -24,8 +24,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 HEADER = ("slots", "positional", "leaves", "owned", "registers", "params", "results", "written",
-          "single", "function", "names", "match", "guards", "sources", "cells", "locks", "build",
-          "inout")
+          "owners", "single", "function", "names", "match", "guards", "sources", "cells", "locks",
+          "build", "inout", "fills")
 """Of a walk: counts, then the address of the program's function, then where in the words its parts
 are. Guards, locks and arguments that are written to (``inout``) begin with how many there are; of
 ``owned`` and ``registers``, the number is how many there may be. After ``inout`` come, for each of
@@ -36,6 +36,11 @@ INOUT = 3
 COPIED, DIRECT, DONATED = range(3)
 """How an argument gets a result: when the call is done; or the program writes it there at once, if
 the argument is dense. One that is donated is a result in no other case."""
+LIST, DICT, WHOLE, ATTRIBUTES = range(4)
+"""How one of the ``owners``, the containers among the arguments that may be filled, gets its content.
+What is built then is the result, and a list of contents. ``fills`` are how many there are, then for
+each its owner, how, an object (``__dict__``, in the place of attributes), how many names are removed,
+and these; a dict that is filled WHOLE is empty before."""
 HANDED = 1
 """In the place of keywords: behind the arguments of the program are, for each of its results, the
 array that it is to be, or null."""
@@ -56,6 +61,8 @@ MATCH = _numbered(
     "attributes",  # class, count: an object of that class; then name and value of each
     "rival",      # object: what follows, if it is not equal to this
     "referent",   # reference: the object that it is to
+    "owner",      # what follows, which is noted as the next owner
+    "kind",       # class: any object of it
 )
 GUARDS = _numbered(
     "base",       # register, object
@@ -85,5 +92,6 @@ BUILD = _numbered(
     "tuple",      # count, then each
     "list",       # count, then each
     "dict",       # count, then key and value of each
+    "owner",      # number: this owner itself
     "call",       # callable, tuple of names, count: called with as many values, by these names
 )

@@ -66,6 +66,9 @@ class Parts:
     locks: Sequence[Cell]
     build: Words
     inout: Sequence[tuple[int, int, int]]  # a parameter, its result, and how
+    owners: int
+    fills: Words
+    fill_count: int
     bytes: Sequence[int]  # of an element of each parameter, 0 of what is no array
 
 
@@ -79,7 +82,7 @@ class Walk:
             "slots": len(parts.slots), "positional": parts.positional, "leaves": parts.leaves,
             "owned": parts.attributes + parts.guard_count + parts.cells_read,
             "registers": parts.registers, "params": parts.params, "results": parts.results,
-            "written": len(parts.cells), "single": int(parts.single), "function": function,
+            "written": len(parts.cells), "owners": parts.owners, "single": int(parts.single), "function": function,
         }
         slots = Words()
         for name in parts.slots:
@@ -93,16 +96,18 @@ class Walk:
         inout = Words()
         inout.number(len(parts.inout), *[word for each in parts.inout for word in each],
                      *parts.bytes)
+        fills = Words()
+        fills.number(parts.fill_count, *parts.fills.words)
         words: list[int] = []
         for name, part in (("names", slots), ("match", parts.match), ("guards", guards),
                            ("sources", parts.sources), ("cells", cells), ("locks", locks),
-                           ("build", parts.build), ("inout", inout)):
+                           ("build", parts.build), ("inout", inout), ("fills", fills)):
             head[name] = len(HEADER) + len(words)
             words += part.words
         self._words = _packed([head[name] for name in HEADER] + words)
         self._of = parts, function, keep
         self._held = (keep, names, parts.match.held, parts.guards.held, parts.sources.held,
-                      parts.build.held, tuple(parts.cells), tuple(parts.locks))
+                      parts.build.held, parts.fills.held, tuple(parts.cells), tuple(parts.locks))
 
     def of_method(self, reference: Any) -> Walk:
         """The walk of the same call with an object before all arguments: that which the reference

@@ -12,6 +12,7 @@ from ....runtime.tree import TreeDef
 from ...face.signature import Signature
 from ...ready.walks import Outline, walk_of
 from ...tracing.arrays.variable import Variable
+from ...tracing.containers import Fill, Path
 from ...tracing.guards.guard import Guard
 from ...tracing.trace import Traced
 from .handing import Handed, handed
@@ -23,7 +24,7 @@ def outline_of(
     """The outline of a program, None where only Python can call it. ``variables`` are those leaves
     of its arguments that are some, by number; ``donated`` arguments are needed no more after a
     call."""
-    if traced.changed or any(not shape for shape in traced.written_shapes) or (
+    if any(not shape for shape in traced.written_shapes) or (
             type(program) is not Program):
         return None
     given = {at: number for number, at in enumerate(
@@ -32,13 +33,15 @@ def outline_of(
         program, traced.in_tree, traced.out_tree,
         [given[kind] if isinstance(kind, int) else kind for kind in traced.out_kinds],
         guards=traced.guards.all, variables=variables,
-        inout=handed(traced, program.plan, donated))
+        inout=handed(traced, program.plan, donated), containers=traced.containers,
+        fills=traced.changed)
 
 
 def outline_of_program(
     program: Any, in_tree: TreeDef, out_tree: TreeDef, out_kinds: Sequence[str | int],
     sources: Sequence[Source] | None = None, guards: Sequence[Guard] = (),
     variables: Mapping[int, Variable] = MappingProxyType({}), inout: Sequence[Handed] = (),
+    containers: Sequence[Path] = (), fills: Sequence[Fill] = (),
 ) -> Outline | None:
     """The outline of a program that has these arguments and results; see ``Outline``."""
     if type(program) is not Program or not program.walkable:
@@ -46,7 +49,8 @@ def outline_of_program(
     return Outline(
         in_tree=in_tree, variables=variables, out_tree=out_tree, out_kinds=tuple(out_kinds),
         guards=tuple(guards), sources=program.sources if sources is None else tuple(sources),
-        written=tuple(program.written), inout=tuple(inout),
+        written=tuple(program.written), inout=tuple(inout), containers=tuple(containers),
+        fills=tuple(fills),
         bytes=tuple([slot.type.dtype.itemsize if item.kind == "array" else 0
                      for slot, item in zip(program.params, program.inputs, strict=True)]),
         results=len(program.results) - len(program.written), single=program.single)

@@ -72,6 +72,12 @@ def emit_match(table: ImportTable) -> FunctionText:
     guard(f, f(f"icmp ne ptr {referent}, null"))
     push(f, "owned", "kept", referent)
     f.ret(f"i1 {f(f'icmp eq ptr %value, {referent}')}")
+    f.place("m_owner")
+    push(f, "owners", "noted", "%value")
+    f.ret(f"i1 {f('call i1 @weft_match(ptr %state, ptr %value)')}")
+    f.place("m_kind")
+    kind = type_of(f, "%value")
+    f.ret(f"i1 {f(f'icmp eq ptr {kind}, ' + next_word(f, 'ptr'))}")
     for whole in ("tuple", "list"):
         f.place(f"m_{whole}")
         stem = "Tuple" if whole == "tuple" else "List"

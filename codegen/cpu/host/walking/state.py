@@ -9,7 +9,7 @@ from ..layout import element, load_at
 from ..pool import ImportTable
 
 # What a walk knows while it runs, eight bytes each: the next word, what it has found so far.
-STATE = ("code", "leaves", "count", "owned", "kept", "results", "given")
+STATE = ("code", "leaves", "count", "owned", "kept", "results", "given", "owners", "noted")
 
 
 def place(f: FunctionText, name: str) -> str:

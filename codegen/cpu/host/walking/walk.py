@@ -25,6 +25,7 @@ from ..memory import leave, memory
 from ..pool import ImportTable
 from .build import emit_build
 from .cells import emit_commit, emit_flat, emit_lock, emit_unlock
+from .fill import emit_fills
 from .guards import emit_guards
 from .inout import emit_inout
 from .match import emit_bind, emit_equal, emit_match
@@ -35,7 +36,7 @@ def emit_walk(table: ImportTable) -> tuple[FunctionText, ...]:
     """``@weft_walk`` and its parts."""
     return (_Walk(table).emit(), emit_bind(), emit_match(table), emit_equal(table),
             emit_guards(table), emit_flat(table), emit_lock(table), emit_unlock(table),
-            emit_commit(table), emit_build(table), *emit_inout(table))
+            emit_commit(table), emit_build(table), *emit_inout(table), *emit_fills(table))
 
 
 class _Walk:
@@ -56,7 +57,7 @@ class _Walk:
         """Where all that a walk finds has its place, and the block to be freed."""
         f, number = self.f, self.number
         sizes = {name: number[name] for name in (
-            "slots", "leaves", "params", "owned", "registers", "results", "written")}
+            "slots", "leaves", "params", "owned", "registers", "results", "written", "owners")}
         sizes |= {"results": self.every, "handed": self.every}
         starts, total = dict[str, str](), "0"
         joined = ("params", "handed")  # in this order: the program gets both
@@ -77,9 +78,9 @@ class _Walk:
 
     def emit(self) -> FunctionText:
         """All of it."""
-        for name in ("leaves", "owned", "results"):
+        for name in ("leaves", "owned", "results", "owners"):
             self.put(name, "ptr", self.at[name])
-        for name in ("count", "kept", "given"):
+        for name in ("count", "kept", "given", "noted"):
             self.put(name, "i64", "0")
         self._match()
         taken = self._lock()
@@ -124,6 +125,8 @@ class _Walk:
         f.do(f"call void @weft_flat(ptr {self.state}, ptr {flat}, i64 {params})")
         guard(f, f(f"call i1 @weft_apart(ptr {self.section('inout')}, ptr {flat}, i64 {params})"),
               "busy")
+        self.put("code", "ptr", self.section("fills"))
+        guard(f, f(f"call i1 @weft_alone(ptr {self.state})"), "busy")
         keywords = f(f"call ptr @weft_hand(ptr {self.section('inout')}, ptr {flat}, "
                      f"ptr {self.at['handed']}, i64 {self.every})")
         made = f(f"call ptr {self.function}(ptr null, ptr {flat}, i64 {params}, ptr {keywords})")
@@ -160,6 +163,24 @@ class _Walk:
         f.jump("done")
         return answer
 
+    def _fill(self, answer: str) -> str:
+        """Give containers their new contents, which are a part of the answer; the rest of it."""
+        f, table = self.f, self.table
+        self.put("code", "ptr", self.section("fills"))
+        none, some, filled = f.block, f.fresh("some"), f.fresh("filled")
+        count = f(f"load i64, ptr {self.section('fills')}")
+        f.branch(f(f"icmp eq i64 {count}, 0"), filled, some)
+        f.place(some)
+        contents = table.call(f, "ptr", "PyTuple_GetItem", ("ptr", answer), ("i64", "1"))
+        done = f(f"call i1 @weft_fill(ptr {self.state}, ptr {contents})")
+        result = table.call(f, "ptr", "PyTuple_GetItem", ("ptr", answer), ("i64", "0"))
+        table.call(f, "void", "Py_IncRef", ("ptr", result))
+        table.call(f, "void", "Py_DecRef", ("ptr", answer))
+        told = f(f"select i1 {done}, ptr {result}, ptr null")
+        f.jump(filled)
+        f.place(filled)
+        return f(f"phi ptr [ {answer}, %{none} ], [ {told}, %{some} ]")
+
     def _ends(self, taken: str, made: str, answer: str) -> None:
         """Drop what the walk has, and give the locks back, however it ends."""
         f, table, owned = self.f, self.table, self.at["owned"]
@@ -175,7 +196,12 @@ class _Walk:
             drop_owned(f, self.state, owned)
             leave(f, table, self.heap, answer)
 
-        end("done", answer, drop=True)
+        f.place("done")
+        table.call(f, "void", "Py_DecRef", ("ptr", made))
+        unlock()
+        told = self._fill(answer)  # which may run code, of what goes: no lock is held
+        drop_owned(f, self.state, owned)
+        leave(f, table, self.heap, told)
         f.place("uncommitted")
         table.call(f, "void", "Py_DecRef", ("ptr", answer))
         f.jump("lost")
