@@ -39,6 +39,17 @@ class Net:
         return x * self.w + k
 
 
+class Counter:
+    def __init__(self) -> None:
+        self.total, self.mean, self.name = np.zeros(4), np.zeros(4), "counter"
+
+    @weft.compile
+    def add(self, x: Any) -> Any:
+        self.total += x
+        self.mean = self.total / 2.0
+        return self
+
+
 class Calls:
     """Calls of all kinds, and the objects whose references are counted."""
 
@@ -65,7 +76,13 @@ class Calls:
         def written(x: Any, g: Any) -> None:
             x += g
 
-        self.counted, self.written = counted, written
+        @weft.compile
+        def noted(log: Any, x: Any) -> Any:
+            log["loss"], log["items"][0] = x.sum(), x * 2
+            return log
+
+        self.counted, self.written, self.noted = counted, written, noted
+        self.log, self.counter = {"w": self.x, "loss": self.x.sum(), "items": [self.x]}, Counter()
         graph = weft.Graph()
         with graph.as_default():
             given = weft.placeholder("f64", (4,), name="x")
@@ -92,6 +109,8 @@ class Calls:
         yield lambda: self.donating(x.copy())
         yield lambda: self.taken(x, 2)
         yield lambda: self.fed(x)
+        yield lambda: self.noted(self.log, x)
+        yield lambda: self.counter.add(x)
 
     def wrong(self) -> Iterator[Callable[[], Any]]:
         """Calls that raise."""
@@ -104,6 +123,8 @@ class Calls:
         yield lambda: self.fed(self.x, self.x)
         yield lambda: self.written(np.broadcast_to(self.y, (4,)), self.y)
         yield lambda: self.net.step(self.x, other=1.0)
+        yield lambda: self.noted({"w": self.x, "loss": None, "items": (1,)}, object())
+        yield lambda: self.counter.add(self.longer)
 
     def run(self, calls: int) -> None:
         """So many calls, one in a thousand of which is wrong; some by eight threads at once."""

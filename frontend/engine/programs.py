@@ -46,6 +46,7 @@ from .building.pipeline import BUILDING, STEPS
 from .building.progress import compiling, taken
 from .inout import check_containers, shared_memory
 from .methods.methods import Methods
+from .methods.stateful import Changing
 from .recent import recent
 from .recompiling.adopted import Made, adopted
 from .recompiling.changes import Difference, Key, of_guard
@@ -150,7 +151,8 @@ class Programs:
             return self._recorded(ctx, args, kwargs)
         method = self.methods.called(function, args)
         if method is not function:
-            return method(*args[1:], **kwargs)
+            call = method.slowly if isinstance(method, Changing) else method
+            return call(*args[1:], **kwargs)
         return self._look_up(function, args, kwargs)
 
     def _recorded(
@@ -296,12 +298,13 @@ class Programs:
             stages, sources = stages_of(traced, self._options)
             program = make_step(stages, sources, traced.variables)
         variables = {at: leaf for at, leaf in enumerate(call.leaves) if isinstance(leaf, Variable)}
+        owner = getattr(self._function, "receiver", None)
         # Only Python tells what is shared.
         walker = _no_walk if call.shared else walker_of(
-            traced, program, call.signature, variables, self._options.donate)
+            traced, program, call.signature, variables, self._options.donate, owner)
         made = Specialisation(
             traced, stages, program, tuple(call.names), call.types,
-            1e3 * (time.perf_counter() - start), walker)
+            1e3 * (time.perf_counter() - start), walker, owner)
         self._keeper.keep(asked, call, made, self.fixed)
         return made
 

@@ -43,13 +43,16 @@ class Specialisation:
     types: tuple[tuple[str, TensorType], ...]
     milliseconds: float
     walker: Callable[[], Walk | None] = lambda: None  # by which native code takes calls
-    _walk: tuple[int, Walk | None] = (-1, None)
+    owner: Callable[[], Any] | None = None  # the object that is changed, if it is a method of one
+    _walk: tuple[Any, Walk | None] = (None, None)
     used: float = 0.0  # when Python has last looked it up
 
     @property
     def walk(self) -> Walk | None:
-        """The walk of this program, with the objects that its guards expect now."""
-        version = self.traced.guards.version
+        """The walk of this program, with the objects that its guards expect now, and the attributes
+        that its object has."""
+        version = self.traced.guards.version, self.owner and tuple([
+            (name, type(value)) for name, value in vars(self.owner()).items()])
         if self._walk[0] != version:
             self._walk = version, self.walker()
         return self._walk[1]
@@ -92,7 +95,7 @@ def without_arrays(made: Specialisation | Need, arrays: Arrays) -> Specialisatio
     captures = tuple(each._replace(array=np.array(number)) for each, number in zip(
         made.traced.captures, numbers, strict=True))
     return replace(made, program=holding(made.program, [], made.stages.options),
-                   walker=lambda: None, _walk=(-1, None),
+                   walker=lambda: None, _walk=(None, None),
                    traced=replace(made.traced, captures=captures, guards=Guards(())))
 
 

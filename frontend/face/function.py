@@ -116,6 +116,7 @@ class Function(Walked, Generic[P, R], method=True):
         self.owners: tuple[type, ...] = ()  # classes that have it as an attribute
         # The class's function and a reference to the object, if this is the method of one.
         self._method_of: tuple[Function[..., Any], Any] | None = None
+        self.changing = False  # it sets attributes of that object
         self._made: Programs | _Unloaded = _UNLOADED
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -133,6 +134,8 @@ class Function(Walked, Generic[P, R], method=True):
 
     def offer(self, program: Any, walk: Any) -> bool:
         """See ``Walked``; the function of one object is called by way of its class's, too."""
+        if self.changing:  # it has the walks of the class's: what is given to it is not the object
+            return bool(self._method_of and self._method_of[0].offer(program, walk))
         new = super().offer(program, walk)
         if new and self._method_of is not None:
             function, reference = self._method_of
@@ -187,14 +190,15 @@ class Function(Walked, Generic[P, R], method=True):
         return self.__qualname__
 
     def for_object(
-        self, function: Callable[..., Any], signature: Signature, reference: Any = None
+        self, function: Callable[..., Any], signature: Signature, reference: Any, changing: bool
     ) -> Function[..., Any]:
-        """The function of one object whose method this is. ``reference`` is one to the object, if
-        the function has just the arguments of the method."""
+        """The function of one object whose method this is, to which ``reference`` is one. It has
+        the arguments of the method, and before them, if it is ``changing``, what the object
+        holds."""
         made = Function(function, self.options, signature, self.on_recompile, self.disable,
                         staticmethod, self.progress)
         made.history = self.programs.history
-        made._method_of = None if reference is None else (self, reference)
+        made._method_of, made.changing = (self, reference), changing
         return made
 
     def traced_by(self) -> tuple[Any, ...]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import getattr_static
 from types import GetSetDescriptorType, MemberDescriptorType
 from typing import Any
+
+import numpy as np
 
 from ...ir.plans.walk import ATTRIBUTES, BUILD, DICT, GUARDS, LIST, MATCH, SOURCES, WHOLE
 from ...ir.record import record
@@ -18,7 +20,7 @@ from ..face import tree
 from ..face.exact import immutable
 from ..face.held import is_plain
 from ..face.signature import Signature, is_default
-from ..tracing.containers import Fill, Kept, Path
+from ..tracing.containers import Alias, Fill, Kept, Path
 from ..tracing.guards.guard import Guard, Kind
 from ..tracing.guards.guard import Path as GuardPath
 from ..tracing.guards.guard import Step as PathStep
@@ -56,21 +58,25 @@ class Outline:
     single: bool            # its only result is not in a tuple
 
 
-def walk_of(outline: Outline, signature: Signature, function: int, keep: object) -> Walk | None:
+def walk_of(
+    outline: Outline, signature: Signature, function: int, keep: object,
+    owner: Callable[[], Any] | None = None,
+) -> Walk | None:
     """The walk of a program, None where only Python can call it. ``function`` is where its native
-    entry is, which ``keep`` holds."""
+    entry is, which ``keep`` holds. ``owner`` gives the object that stands for the first argument,
+    which is what it holds."""
     match = _Match(outline.variables, outline.containers if outline.fills else ())
     build, fills = Words(), Words()
     try:
         slots = _slots(signature, outline.in_tree)
-        for _, pattern, default, place in slots:
-            match.slot(pattern, default, place)
+        for at, (_, pattern, default, place) in enumerate(slots):
+            if at == 0 and owner is not None:
+                match.object(pattern, place, owner)
+            else:
+                match.slot(pattern, default, place)
         _Build(build, outline.out_kinds, match.owners).add(outline.out_tree)
         for fill in outline.fills:
-            owner, kind = match.owners[fill.number]
-            if kind is not list and kind is not dict and not _has_dict(kind):
-                raise UnwalkableError
-            _add_fill(fills, fill, kind, owner)
+            _add_fill(fills, fill, *match.owners[fill.number])
         guards = _Guarded()
         for guard in outline.guards:
             guards.add(guard)
@@ -127,9 +133,11 @@ def _keyword(name: str) -> Path:
     return (False, 1), (False, name)
 
 
-def _add_fill(words: Words, fill: Fill, kind: type, owner: int) -> None:
-    words.number(owner)
+def _add_fill(words: Words, fill: Fill, owner: int, kind: type) -> None:
     attributes = kind is not dict and kind is not list
+    if attributes and not _has_dict(kind):
+        raise UnwalkableError
+    words.number(owner)
     words.number(LIST if kind is list else ATTRIBUTES if attributes else WHOLE if fill.whole
                  else DICT)
     words.object("__dict__" if attributes else None)
@@ -159,6 +167,37 @@ class _Match:
             self.words.op(MATCH, "rival")
             self.words.object(default.value)
         self.add(pattern, path)
+
+    def object(self, pattern: TreeDef | None, path: Path, reference: Callable[[], Any]) -> None:
+        """The very object that a reference is to, which holds what the pattern says, and besides
+        what is no argument by its class."""
+        thing = reference()
+        if pattern is None or not _has_dict(type(thing)):
+            raise UnwalkableError
+        held, parts = vars(thing), dict(zip(pattern.meta, pattern.children, strict=True))
+        others = [value for name, value in held.items() if name not in parts]
+        if not parts.keys() <= held.keys() or any(map(_may_become_an_argument, others)):
+            raise UnwalkableError
+        words = self.words
+        words.op(MATCH, "referent")
+        words.object(reference)
+        if (number := self._containers.get(path)) is not None:
+            self.owners[number] = len(self.owners), type(thing)
+            words.op(MATCH, "owner")
+        words.op(MATCH, "attributes")
+        words.object(type(thing))
+        words.number(1)
+        words.object("__dict__")
+        self.attributes += 2
+        words.op(MATCH, "dict")
+        words.number(len(held))
+        for name, value in held.items():
+            words.object(name)
+            if name in parts:
+                self.add(parts[name], (*path, (True, name)))
+            else:
+                words.op(MATCH, "kind")
+                words.object(type(value))
 
     def add(self, pattern: TreeDef, path: Path) -> None:
         """A nest."""
@@ -207,6 +246,8 @@ class _Match:
 
     def _add_static(self, pattern: TreeDef) -> None:
         value = pattern.meta
+        if isinstance(value, Alias):
+            raise UnwalkableError
         if tree.holds(value) and not is_plain(value):  # which may hold something else by now
             raise UnwalkableError
         if not (immutable(value) or tree.constant(value)):
@@ -271,6 +312,8 @@ class _Build:
             words.op(BUILD, "owner")
             words.number(self._owners[out.meta][0])
         elif kind is type(None) or issubclass(kind, tree.Static):
+            if isinstance(out.meta, Alias):
+                raise UnwalkableError
             words.op(BUILD, "constant")
             words.object(None if kind is type(None) else out.meta)
         elif kind in (tuple, list):
@@ -362,6 +405,11 @@ class _Guarded:
         self.words.op(GUARDS, name)
         self.words.number(register)
         self.words.object(*objects)
+
+
+def _may_become_an_argument(value: Any) -> bool:
+    """Whether what an object holds and is no argument may become one, and have the same class."""
+    return tree.is_nest(value) or isinstance(value, (list, dict, tuple, set, np.ndarray))
 
 
 def _has_dict(kind: type) -> bool:

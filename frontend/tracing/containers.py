@@ -34,6 +34,13 @@ class Kept:
         self.number = number
 
 
+class Alias(str):
+    """Among the attributes of an object, the name of another one that is the same array."""
+
+    def __repr__(self) -> str:
+        return f"the array {str(self)!r}"
+
+
 tree.register(Kept, lambda kept: ((), kept.number), lambda number, _: Kept(number))
 
 
@@ -98,6 +105,10 @@ class Containers:
     def changed(self) -> list[Fill]:
         """How those are to be filled that are not as they were."""
         return [each.fill(number) for number, each in enumerate(self._all) if each.is_changed]
+
+    def is_held(self, fill: Fill) -> bool:
+        """Whether it is what an object holds whose method is traced, or in that."""
+        return self._all[fill.number].path[:2] == ((False, 0), (False, 0))
 
     def content(self, fill: Fill) -> Any:
         """What fills one: a list of items, or a dict by keys or attributes."""
@@ -180,7 +191,8 @@ def filling(container: Any, content: Any, fill: Fill) -> list[Change]:
         return [partial(container.__setitem__, slice(None), content)]
     own = container if isinstance(container, dict) else getattr(container, "__dict__", None)
     if own is None:
-        return [partial(object.__delattr__, container, name) for name in fill.removed] + [
-            partial(object.__setattr__, container, *each) for each in content.items()]
-    gone = [own.clear] if fill.whole else [partial(own.pop, name) for name in fill.removed]
+        return [*[partial(object.__delattr__, container, name) for name in fill.removed],
+                *[partial(object.__setattr__, container, *each) for each in content.items()]]
+    gone: list[Change] = [own.clear] if fill.whole else [
+        partial(own.pop, name) for name in fill.removed]
     return [*gone, partial(own.update, content)]

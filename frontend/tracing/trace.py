@@ -354,7 +354,9 @@ def _record(
     """Run the function and give its results to the graph; their structure and kinds, and which
     containers among the arguments the function has changed."""
     arguments = tree.unflatten(in_tree, inputs)
-    containers = Containers(arguments, in_tree) if ctx.request.inout else None
+    # What an object holds may be another whatever is written to arguments.
+    containers = Containers(arguments, in_tree) if ctx.request.inout or hasattr(
+        function, "receiver") else None
     args, kwargs = arguments
     try:
         result = ctx.as_written(function)(*args, **kwargs)
@@ -369,6 +371,8 @@ def _record(
     if containers is None:
         check_unchanged(arguments, in_tree, inputs, signature.names, function)
     elif changed := containers.changed():
+        if not ctx.request.inout and any(not containers.is_held(each) for each in changed):
+            check_unchanged(arguments, in_tree, inputs, signature.names, function)
         held = containers.paths, tuple(changed)
         result = containers.kept(result), [containers.content(each) for each in changed]
     given = {id(each): at for at, each in enumerate(inputs)

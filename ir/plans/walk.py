@@ -37,10 +37,10 @@ COPIED, DIRECT, DONATED = range(3)
 """How an argument gets a result: when the call is done; or the program writes it there at once, if
 the argument is dense. One that is donated is a result in no other case."""
 LIST, DICT, WHOLE, ATTRIBUTES = range(4)
-"""How one of the ``owners``, the containers among the arguments that may be filled, gets its content.
-What is built then is the result, and a list of contents. ``fills`` are how many there are, then for
-each its owner, how, an object (``__dict__``, in the place of attributes), how many names are removed,
-and these; a dict that is filled WHOLE is empty before."""
+"""How one of the ``owners``, containers among the arguments, gets its content. What is built then is
+the result, and a list of contents. ``fills`` are how many there are, then for each its owner, how,
+an object (``__dict__``, for attributes), how many names are removed, and these; a dict that is
+filled WHOLE is empty before."""
 HANDED = 1
 """In the place of keywords: behind the arguments of the program are, for each of its results, the
 array that it is to be, or null."""
@@ -60,7 +60,7 @@ MATCH = _numbered(
     "dict",       # count: a dict; then key and value of each item, in its order
     "attributes",  # class, count: an object of that class; then name and value of each
     "rival",      # object: what follows, if it is not equal to this
-    "referent",   # reference: the object that it is to
+    "referent",   # reference: what follows, if it is the object that this is to
     "owner",      # what follows, which is noted as the next owner
     "kind",       # class: any object of it
 )

@@ -82,7 +82,8 @@ class Walk:
             "slots": len(parts.slots), "positional": parts.positional, "leaves": parts.leaves,
             "owned": parts.attributes + parts.guard_count + parts.cells_read,
             "registers": parts.registers, "params": parts.params, "results": parts.results,
-            "written": len(parts.cells), "owners": parts.owners, "single": int(parts.single), "function": function,
+            "written": len(parts.cells), "owners": parts.owners, "single": int(parts.single),
+            "function": function,
         }
         slots = Words()
         for name in parts.slots:
@@ -107,7 +108,8 @@ class Walk:
         self._words = _packed([head[name] for name in HEADER] + words)
         self._of = parts, function, keep
         self._held = (keep, names, parts.match.held, parts.guards.held, parts.sources.held,
-                      parts.build.held, parts.fills.held, tuple(parts.cells), tuple(parts.locks))
+                      parts.build.held, parts.fills.held,
+                       tuple(parts.cells), tuple(parts.locks))
 
     def of_method(self, reference: Any) -> Walk:
         """The walk of the same call with an object before all arguments: that which the reference
@@ -116,6 +118,8 @@ class Walk:
         match = Words()
         match.op(MATCH, "referent")
         match.object(reference)
+        match.op(MATCH, "kind")
+        match.object(type(reference()))
         match.words += parts.match.words
         match.held += parts.match.held
         return Walk(replace(parts, slots=[None, *parts.slots], positional=parts.positional + 1,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import weakref
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -125,6 +127,146 @@ def test_methods() -> None:
         check_native(lambda net=net: FUNCTION(net, X), X * net.w + net.scale)
         np.testing.assert_array_equal(Net.step(net, X), X * net.w + net.scale)
     np.testing.assert_array_equal(Wide(4.0).step(X), (X * 4 + 4) * 2)
+
+
+class Counter:
+    def __init__(self) -> None:
+        self.total, self.count, self.name = np.zeros(3), 0, "counter"
+        self.parts: Any = {"last": np.zeros(3)}
+
+    @weft.compile(on_recompile="silent")
+    def add(self, x: Any) -> Any:
+        self.total += x
+        self.mean = self.total / 2.0
+        self.parts["last"] = x * 2
+        self.count = self.count + 1
+        return self.count
+
+    @weft.compile(on_recompile="silent")
+    def renamed(self, x: Any) -> Any:
+        self.count = x.sum()
+        return self
+
+
+def test_methods_that_change_their_objects() -> None:
+    counters = Counter(), Counter()
+    for _ in range(2):
+        for each in counters:
+            total, parts = each.total, each.parts
+            each.add(X)
+            each.add(X)
+            assert python_functions(lambda each=each: each.add(X)) == []
+            assert each.total is total and each.parts is parts
+    for each in counters:
+        assert each.count == 6 and type(each.count) is int and each.name == "counter"
+        np.testing.assert_array_equal(each.total, X * 6)
+        np.testing.assert_array_equal(each.mean, X * 3)
+        np.testing.assert_array_equal(each.parts["last"], X * 2)
+    one = counters[0]
+    one.renamed(X)
+    one.renamed(X)
+    assert python_functions(lambda: one.renamed(X * 2)) == [] and one.count == (X * 2).sum()
+    assert one.renamed(X) is one
+    one.extra, one.name = object(), None  # type: ignore[attr-defined, assignment]
+    one.add(X)
+    one.add(X)
+    assert python_functions(lambda: one.add(X)) == []
+    np.testing.assert_array_equal(one.total, X * 9)
+    one.total = X.astype(np.float64)  # another kind
+    one.add(X)
+    np.testing.assert_array_equal(one.total, X * 2.0)
+    with pytest.raises(ValueError):
+        one.add(np.ones(5))
+    np.testing.assert_array_equal(one.total, X * 2.0)
+
+
+@dataclasses.dataclass
+class State:
+    w: Any
+    step: int = 0
+
+
+@weft.compile(on_recompile="silent")
+def noted(log: Any, x: Any) -> Any:
+    log["loss"] = x.sum()
+    return log["w"]
+
+
+@weft.compile(on_recompile="silent")
+def rotated(items: Any, x: Any) -> Any:
+    items.append(items.pop(0) + x)
+    return items
+
+
+@weft.compile(on_recompile="silent")
+def advanced(state: Any, x: Any) -> Any:
+    state.w = state.w - x
+    state.step += 1
+    return {"state": state}
+
+
+@weft.compile(on_recompile="silent")
+def shrunk(space: Any, x: Any) -> Any:
+    del space.old
+    space.inner["k"], space.new = x, space.inner["k"]
+    return space.inner
+
+
+def test_containers_that_are_filled() -> None:
+    log = {"w": X, "loss": 0.0}
+    noted(log, X)
+    noted(log, X)
+    assert python_functions(lambda: noted(log, X)) == []
+    assert log["w"] is X and log["loss"] == X.sum() and [*log] == ["w", "loss"]
+    items = [X, X * 2]
+    rotated(items, X)
+    kept = items[0]
+    assert python_functions(lambda: rotated(items, X)) == []
+    np.testing.assert_array_equal(items[1], kept + X)
+    assert rotated(items, X) is items
+    state = State(X)
+    state.extra = "kept"  # type: ignore[attr-defined]
+    for _ in range(2):
+        advanced(state, X)
+    assert python_functions(lambda: advanced(state, X)) == []
+    assert advanced(state, X)["state"] is state
+    np.testing.assert_array_equal(state.w, X * -3)
+    assert vars(state).keys() == {"w", "step", "extra"} and state.step == 4
+    for _ in range(3):
+        space = SimpleNamespace(old=1.0, inner={"k": X})
+        inner = space.inner
+        calls = python_functions(lambda space=space: shrunk(space, X * 2))
+        assert [*vars(space)] == ["inner", "new"] and space.inner is inner and space.new is X
+        np.testing.assert_array_equal(inner["k"], X * 2)
+    assert calls == []
+
+
+def test_one_container_under_two_names_is_refused_by_native_code() -> None:
+    @weft.compile
+    def step(a: Any, b: Any, x: Any) -> Any:
+        a["q"] = x
+        return b["q"]
+
+    one, other = {"q": X}, {"q": X}
+    step(one, other, X)
+    with pytest.raises(weft.Error, match="W203"):
+        step(one, one, X * 2)
+    assert one["q"] is X or np.array_equal(one["q"], X)
+    assert python_functions(lambda: step(one, other, X)) == []
+
+
+def test_a_call_that_fails_fills_nothing() -> None:
+    @weft.compile
+    def step(log: Any, x: Any, at: Any) -> Any:
+        log["x"] = x[at]
+        return log
+
+    log = {"x": 0.0}
+    step(log, X, 1)
+    step(log, X, 2)
+    with pytest.raises(weft.Error, match="W12"):
+        step(log, X, 100)
+    assert log == {"x": X[2]}
 
 
 def test_methods_follow_their_objects() -> None:

@@ -58,12 +58,13 @@ def outline_of_program(
 
 def walker_of(
     traced: Traced, program: Any, signature: Signature, variables: Mapping[int, Variable],
-    donated: Collection[str] = (),
+    donated: Collection[str] = (), owner: Callable[[], Any] | None = None,
 ) -> Callable[[], Walk | None]:
-    """What makes the walk of a program, with the objects that its guards expect by then."""
+    """What makes the walk of a program, with the objects that its guards expect by then. ``owner``
+    gives the object that stands for the first argument, what it holds."""
     def make() -> Walk | None:
         outline = outline_of(traced, program, variables, donated)
         return None if outline is None else walk_of(
-            outline, signature, program.native.address, program.native.call)
+            outline, signature, program.native.address, program.native.call, owner)
 
     return make

@@ -33,8 +33,8 @@ class OfClass(Compiling, Protocol):
     owners: tuple[type, ...]
     signature: Signature
 
-    def for_object(self, function: Callable[..., Any], signature: Signature,
-                   reference: Any = None) -> Self: ...
+    def for_object(self, function: Callable[..., Any], signature: Signature, reference: Any,
+                   changing: bool) -> Self: ...
     def withdraw(self, program: Any = None) -> Any: ...
 
 
@@ -62,7 +62,7 @@ class Methods(Generic[M]):
             if by_value if static else is_argument(target):
                 return Bound(function, target, (target,))
             found = self._make(function, target)
-        return (Changing(found[1], target) if found[1].py_func is not found[0] else
+        return (Changing(found[1], target, function) if found[1].py_func is not found[0] else
                 Bound(found[1], target, ()))
 
     def called(self, function: M, args: tuple[Any, ...]) -> M | Changing[M]:
@@ -88,8 +88,7 @@ class Methods(Generic[M]):
                     function.py_func, type(instance))
                 made[key] = method, function.for_object(
                     of_object(function.py_func, method.instance) if changing else method,
-                    signature if changing else signature.bound(),
-                    None if changing else method.instance)
+                    signature if changing else signature.bound(), method.instance, changing)
             return made[key]
 
     def _forget(self, key: int) -> None:

@@ -1,9 +1,10 @@
-"""Methods that change their object: what it holds are arguments and results of the program.
+"""Methods that change their object: what it holds is an argument of the program, a container as a
+dict is (``tracing/containers``).
 
     @weft.compile                     program(self = {x, v}, dt) -> result, {x}
     def step(self, dt):
-        self.x += self.v * dt         a call gives it the attributes of the object that are arrays,
-        return self.x.max()           numbers or nests of them, and sets those that changed
+        self.x = self.x + self.v * dt    a call gives it the attributes of the object that are
+        return self.x.max()              arrays, numbers or nests of them, and fills in the others
 
 They are set when the program is done: a step that fails leaves the object as it was. Objects that
 it holds, and weft.Variables, stay what they are. Lists to which the method only appends get the new
@@ -27,24 +28,13 @@ from ...face.boundary import leave
 from ...rewriting.source.names import changed, path_of
 from ...rewriting.source.parsed import definition_of
 from ...tracing.arguments import leaf_type
+from ...tracing.containers import Alias
 from ...tracing.context.recorder import ACTIVE
 from ...tracing.values.tracer import Tracer
 from .appended import appended_only
 from .bound import Bound, Compiling, F
 
-
-class _Same(str):
-    """The name of another attribute that is the same array."""
-
-    def __repr__(self) -> str:
-        return f"the array {str(self)!r}"
-
-
-class _Owner(str):
-    """What stands for the object itself, which may be returned."""
-
-
-_OWNER = _Owner("self")
+_NOTHING = object()
 
 
 def changes_its_object(function: Any, kind: type, asked: frozenset[CodeType] = frozenset()) -> bool:
@@ -67,20 +57,17 @@ def changes_its_object(function: Any, kind: type, asked: frozenset[CodeType] = f
 
 
 def of_object(function: Callable[..., Any], instance: Callable[[], Any]) -> Callable[..., Any]:
-    """A method as a function of what its object holds, and of its own arguments: to the result,
-    and what the object holds then that is another."""
+    """A method as a function of what its object holds, and of its own arguments; what is another
+    then is in the place of that."""
     def method(held: SimpleNamespace, /, *args: Any, **kwargs: Any) -> Any:
         owner = instance()
-        return _run(vars(owner), held, lambda: _result(owner, function(owner, *args, **kwargs)),
-                    appended_only(function, owner))
+        result = _run(vars(owner), held, lambda: function(owner, *args, **kwargs),
+                      appended_only(function, owner))
+        return held if result is owner else result
 
     functools.update_wrapper(method, function)
     method.receiver = instance  # type: ignore[attr-defined]  # of guards, which find more in it
     return method
-
-
-def _result(owner: Any, result: Any) -> Any:
-    return _OWNER if result is owner else result
 
 
 def held_by(owner: Any, appended: Collection[str] = ()) -> SimpleNamespace:
@@ -94,24 +81,25 @@ def held_by(owner: Any, appended: Collection[str] = ()) -> SimpleNamespace:
 
 
 def _once(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes, of which those that are one array are told as such: who writes to one writes
-    to all."""
+    """The attributes, of which those that are one array, or one list, are told as such: who writes
+    to one writes to all."""
     first: dict[int, str] = {}
-    return {name: value if not isinstance(value, (np.ndarray, Tracer))
-            or (known := first.setdefault(id(value), name)) == name else _Same(known)
+    return {name: value if not isinstance(value, (np.ndarray, Tracer, list, dict))
+            or (known := first.setdefault(id(value), name)) == name else Alias(known)
             for name, value in attributes.items()}
 
 
 def _resolved(attributes: Mapping[str, Any], around: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: around[value] if isinstance(value, _Same) else value
+    return {name: around[value] if isinstance(value, Alias) else value
             for name, value in attributes.items()}
 
 
 class Changing(Bound[F]):
     """A method that changes its object, to be called."""
 
-    def __init__(self, function: F, instance: Any) -> None:
+    def __init__(self, function: F, instance: Any, of_class: Callable[..., Any]) -> None:
         super().__init__(function, instance, ())
+        self._of_class = of_class
 
     @property
     def given(self) -> tuple[Any, ...]:
@@ -127,22 +115,31 @@ class Changing(Bound[F]):
         return appended_only(_written(self.function), self.__self__)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        owner = self.__self__
         try:
-            ctx = ACTIVE.get()
-            if ctx is not None:  # a part of what is traced, for which the object stays as it is
-                return ctx.as_written(_written(self.function))(owner, *args, **kwargs)
-            appended = self._appended
-            result, new = self.function(held_by(owner, appended), *args, **kwargs)
+            return self._of_class(self.__self__, *args, **kwargs)
         except BaseException as problem:
             leave(problem)
             raise
+
+    def slowly(self, *args: Any, **kwargs: Any) -> Any:
+        """A call that native code has not taken."""
+        owner = self.__self__
+        ctx = ACTIVE.get()
+        if ctx is not None:  # a part of what is traced, for which the object stays as it is
+            return ctx.as_written(_written(self.function))(owner, *args, **kwargs)
+        appended = self._appended
+        held = held_by(owner, appended)
+        before = dict(vars(held))
+        result = self.function(held, *args, **kwargs)
+        own, now = vars(owner), vars(held)
         for name in appended:
-            vars(owner)[name].extend(vars(new).pop(name, ()))
-        vars(owner).update({
-            name: value for name, value in vars(new).items() if not isinstance(value, _Same)})
-        vars(owner).update(_resolved(vars(new), vars(owner)))
-        return owner if result is _OWNER else result
+            own[name].extend(now.pop(name))
+        for name in before.keys() - now.keys() - appended:
+            own.pop(name)
+        own.update({name: value for name, value in now.items() if not isinstance(value, Alias)})
+        own.update({name: own[value] for name, value in now.items()
+                    if isinstance(value, Alias) and value is not before.get(name)})
+        return owner if result is held else result
 
 
 def _written(function: Compiling) -> Any:
@@ -162,11 +159,9 @@ def _run(
     attributes: dict[str, Any], held: SimpleNamespace, call: Callable[[], Any],
     appended: Collection[str],
 ) -> Any:
-    """What a method gives, and what it has changed; the object itself is as before."""
-    before = dict(attributes)
-    given = {name: tree.map(_own, value) for name, value in vars(held).items()}
-    given = _resolved(given, given)
-    known = {name: _marks(value) for name, value in given.items()}
+    """What a method gives, and in ``held`` what the object holds then; it itself is as before."""
+    before, own = dict(attributes), vars(held)
+    given = _resolved(own, own)
     attributes.update(given)
     try:
         result = call()
@@ -174,29 +169,18 @@ def _run(
     finally:
         attributes.clear()
         attributes.update(before)
-    new = {name: value for name, value in after.items() if (
-        _marks(value) != known[name] if name in known else
-        name not in before or value is not before[name])}
+    new = {name: value for name, value in after.items()
+           if value is not (given if name in given else before).get(name, _NOTHING)}
     objects = {name: value for name, value in new.items()
                if name not in appended and not _is_result(value)}
     attributes.update(objects)  # which are made once, as all that is no array
-    told = _once({**after, **objects})
-    return result, SimpleNamespace(**{name: told[name] for name in new if name not in objects})
+    for name in given.keys() - after.keys():
+        del own[name]
+    own.update(_once({name: value for name, value in new.items() if name not in objects}))
+    return result
 
 
 def _is_result(value: Any) -> bool:
     leaves, _ = tree.split(value)
     return all(isinstance(leaf, (Tracer, np.ndarray, np.generic, int, float, complex))
                for leaf in leaves)
-
-
-def _own(leaf: Any) -> Any:
-    """An array that may be written to, which an argument may not."""
-    return np.copy(leaf) if isinstance(leaf, Tracer) and not leaf.weak else leaf
-
-
-def _marks(value: Any) -> Any:
-    """What changes when a value does: which leaves there are, and of traced ones the values."""
-    leaves, structure = tree.split(value)
-    return structure, [(id(leaf), id(leaf.operand()) if isinstance(leaf, Tracer) else None)
-                       for leaf in leaves]
