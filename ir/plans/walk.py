@@ -37,8 +37,8 @@ COPIED, DIRECT, DONATED = range(3)
 """How an argument gets a result: when the call is done; or the program writes it there at once, if
 the argument is dense. One that is donated is a result in no other case."""
 LIST, DICT, WHOLE, ATTRIBUTES = range(4)
-"""How one of the ``owners``, containers among the arguments, gets its content. What is built then is
-the result, and a list of contents. ``fills`` are how many there are, then for each its owner, how,
+"""How one of the ``owners``, containers among the arguments, gets its content. What is built then
+is the result, and a list of contents. ``fills`` are how many there are, then for each its owner, how,
 an object (``__dict__``, for attributes), how many names are removed, and these; a dict that is
 filled WHOLE is empty before."""
 HANDED = 1

@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Generic, Protocol, Self, TypeVar
@@ -92,7 +93,9 @@ class Methods(Generic[M]):
             return made[key]
 
     def _forget(self, key: int) -> None:
-        """An object is gone, and so is its function."""
+        """An object is gone, and so is its function; at the end of the process, all is."""
+        if sys.is_finalizing():
+            return
         _, function = self._made.pop(key, (None, None))
         if function is not None:
             function.withdraw()
