@@ -46,7 +46,7 @@ def scalar(_: Framework) -> Function:
     return run
 
 
-def keywords(framework: Framework) -> Function:
+def keywords(framework: Any) -> Function:
     """Three keywords, one of them left out, and an option that is a text."""
     def scaled(x: Any, rate: Any = 1.0, shift: Any = 0.0, mode: str = "sum") -> Any:
         return x * rate + shift if mode == "sum" else x * rate - shift

@@ -38,8 +38,8 @@ COPIED, DIRECT, DONATED = range(3)
 the argument is dense. One that is donated is a result in no other case."""
 LIST, DICT, WHOLE, ATTRIBUTES = range(4)
 """How one of the ``owners``, containers among the arguments, gets its content. What is built then
-is the result, and a list of contents. ``fills`` are how many there are, then for each its owner, how,
-an object (``__dict__``, for attributes), how many names are removed, and these; a dict that is
+is the result, and a list of contents. ``fills`` are how many there are, then for each its owner,
+how, an object (``__dict__``, for attributes), how many names are removed, and these; a dict that is
 filled WHOLE is empty before."""
 HANDED = 1
 """In the place of keywords: behind the arguments of the program are, for each of its results, the
