@@ -230,7 +230,7 @@ class Function(Walked, Generic[P, R], method=True):
         traced = self.programs.trace(self, args, kwargs)
         spec = load("frontend.tracing.spec").Spec
         values = iter(traced.graph.results)
-        types = [traced.leaves[kind].type if isinstance(kind, int) else next(values).type
+        types = [traced.type_of(kind) if isinstance(kind, int) else next(values).type
                  for kind in traced.out_kinds]
         found = tree.unflatten(traced.out_tree, [spec(each.dtype, each.shape) for each in types])
         return found[0] if traced.changed else found  # beside what the arguments become

@@ -53,7 +53,9 @@ class Writer:
         """An outline; ``variables`` are all that it reads or writes."""
         cells = {id(each.cell): each for each in variables}
         return (
-            self._nest(outline.out_tree), outline.out_kinds,
+            self._nest(outline.out_tree), tuple([
+                self.value(kind) if isinstance(kind, np.ndarray) else kind
+                for kind in outline.out_kinds]),
             tuple(map(self._guard, outline.guards)),
             tuple([self._source(each, cells) for each in outline.sources]),
             tuple([self._cell(each, cells) for each in outline.written]),
@@ -142,7 +144,9 @@ class Loader:
         (out_tree, kinds, guards, sources, written, inout, containers, fills, bytes_, results,
          single) = data
         return Outline(
-            in_tree=in_tree, variables=variables, out_tree=self._nest(out_tree), out_kinds=kinds,
+            in_tree=in_tree, variables=variables, out_tree=self._nest(out_tree),
+            out_kinds=tuple([self.value(kind) if isinstance(kind, tuple) else kind
+                             for kind in kinds]),
             guards=tuple(map(self._guard, guards)), sources=tuple(map(self._source, sources)),
             written=tuple(map(self._source, written)), inout=inout,
             containers=self.value(containers), fills=tuple([

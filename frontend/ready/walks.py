@@ -46,7 +46,7 @@ class Outline:
     in_tree: TreeDef
     variables: Mapping[int, Any]
     out_tree: TreeDef
-    out_kinds: tuple[str | int, ...]
+    out_kinds: tuple[str | int | Array, ...]  # an array is a result itself
     guards: tuple[Guard, ...]
     sources: tuple[int | Array | Cell, ...]
     written: tuple[Cell, ...]
@@ -284,7 +284,8 @@ class _Build:
     """Writes how results are put together."""
 
     def __init__(
-        self, words: Words, kinds: Sequence[str | int], owners: Mapping[int, tuple[int, type]]
+        self, words: Words, kinds: Sequence[str | int | Array],
+        owners: Mapping[int, tuple[int, type]],
     ) -> None:
         self.words, self._kinds, self._owners = words, iter(kinds), owners
         self._depth = 0
@@ -304,6 +305,9 @@ class _Build:
             if isinstance(what, int):
                 words.op(BUILD, "given")
                 words.number(what)
+            elif isinstance(what, np.ndarray):
+                words.op(BUILD, "constant")
+                words.object(what)
             else:
                 words.op(BUILD, {"number": "number", "0-d": "whole"}.get(what, "result"))
         elif kind is Kept:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import operator
 import re
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from functools import partial
 from operator import methodcaller
@@ -89,7 +89,8 @@ class Traced:
     in_tree: tree.TreeDef
     out_tree: tree.TreeDef
     leaves: tuple[Leaf, ...]
-    # Of each result: array, number, or 0-d, which is no scalar; or the argument that it is.
+    # Of each result: array, number, or 0-d, which is no scalar; or the argument that it is, or the
+    # capture, counted behind these; of captures that nobody holds, from -1 on, a copy.
     out_kinds: tuple[str | int, ...]
     captures: tuple[Capture, ...]
     variables: Mapping[str, Variable]
@@ -140,13 +141,22 @@ class Traced:
     @property
     def written_shapes(self) -> list[tuple[Dim, ...]]:
         """The shapes of the arrays that calls write to."""
-        types = [entry.type for entry in self.leaves] + [each.param.type for each in self.captures]
-        return [types[at].shape for at in self.written]
+        return [self.type_of(at).shape for at in self.written]
 
     def written_in(self, leaves: Sequence[Any]) -> list[Any]:
         """The arrays that a call with these leaves writes to."""
-        return [leaves[at] if at < len(leaves) else self.captures[at - len(leaves)].array
-                for at in self.written]
+        return [self._given(at, leaves) for at in self.written]
+
+    def _given(self, at: int, leaves: Sequence[Any]) -> Any:
+        if at < 0:
+            return self.captures[-1 - at].array.copy()
+        return leaves[at] if at < len(leaves) else self.captures[at - len(leaves)].array
+
+    def type_of(self, at: int) -> TensorType:
+        """The type of an argument or a capture, which a result may be."""
+        count = len(self.leaves)
+        return self.leaves[at].type if 0 <= at < count else (
+            self.captures[at - count if at >= 0 else -1 - at].param.type)
 
     def results(
         self, arrays: Sequence[Any], leaves: Sequence[Any], arguments: Callable[[], Any]
@@ -157,7 +167,7 @@ class Traced:
         to be, all or none."""
         found = iter(arrays)
         result = tree.unflatten(self.out_tree, [
-            leaves[kind] if isinstance(kind, int) else _as_result(kind, next(found))
+            self._given(kind, leaves) if isinstance(kind, int) else _as_result(kind, next(found))
             for kind in self.out_kinds])
         new = arrays[len(arrays) - len(self.written):] if self.written else ()
         changes: list[Change] = [partial(operator.setitem, memory, ..., array) for memory, array in
@@ -264,7 +274,7 @@ def _recorded(
     draws = Draws(function) if lasting else None
     try:
         with ctx.activate():
-            out_tree, out_kinds, held = _record(
+            out_tree, out_kinds, filled = _record(
                 ctx, function, call.structure, inputs, call.signature)
             written = _written(ctx, entries, inputs)
         ctx.finish()
@@ -287,9 +297,14 @@ def _recorded(
             function, entered, [capture.array for capture in captures], ctx.around.contents,
             vars(call.args[0]) if hasattr(function, "receiver") else (), changes))
         codes = frozenset(ctx.codes or [each.__code__ for each in entered])
-        _check_held(guards, [captures[at - len(entries)] for at in written if at >= len(entries)])
+        held = {id(guard.value()) for guard in guards if guard.kind is Kind.OBJECT}
+        _check_held(held, [captures[at - len(entries)] for at in written if at >= len(entries)])
+        out_kinds = tuple([
+            kind if isinstance(kind, str) or kind < len(entries) or id(
+                captures[kind - len(entries)].array) in held else len(entries) - 1 - kind
+            for kind in out_kinds])
     return Traced(ctx.graph, call.structure, out_tree, tuple(entries), out_kinds, captures,
-                  dict(ctx.variables), guards, ctx.failures, written, *held, capacity, codes)
+                  dict(ctx.variables), guards, ctx.failures, written, *filled, capacity, codes)
 
 
 def _written(
@@ -309,10 +324,9 @@ def _written(
     return tuple([at for at, _ in found])
 
 
-def _check_held(guards: Guards, written: Sequence[Capture]) -> None:
+def _check_held(held: Collection[int], written: Sequence[Capture]) -> None:
     """Raises TracerError (W203) for an array that is written to and that nobody holds who is known:
     what it holds after a call would be there in the next."""
-    held = {id(guard.value()) for guard in guards if guard.kind is Kind.OBJECT}
     for capture in written:
         if id(capture.array) not in held:
             raise error("W203", f"{capture.param.name.removesuffix(':0')} is written to, and was "
@@ -375,7 +389,8 @@ def _record(
             check_unchanged(arguments, in_tree, inputs, signature.names, function)
         held = containers.paths, tuple(changed)
         result = containers.kept(result), [containers.content(each) for each in changed]
-    given = {id(each): at for at, each in enumerate(inputs)
+    result = tree.map(lambda x: ctx.captured(x) if type(x) is np.ndarray else x, result)
+    given = {id(each): at for at, each in enumerate([*inputs, *ctx.captured_arrays()])
              if isinstance(each, Tracer) and not each.argument}
     ctx.graph.results, out_tree, out_kinds = results_of(
         ctx, function, result, chosen=returned_elements, checked=ctx.asserted is not None,

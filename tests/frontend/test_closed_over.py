@@ -311,6 +311,20 @@ def test_what_cannot_be_written_is_refused() -> None:
     assert not held.any() and not wide.any() and COUNTS[1] == 2
 
 
+def test_what_is_returned_is_the_array_itself() -> None:
+    @weft.compile
+    def both(x: Any) -> Any:
+        TABLE[0] = x
+        return {"table": TABLE, "scale": RATE, "row": GRID[0]}
+
+    for _ in range(3):
+        found = both(5.0)
+        assert found["table"] is TABLE and found["scale"] is RATE and TABLE[0] == 5.0
+        np.testing.assert_array_equal(found["row"], GRID[0])
+    assert python_functions(lambda: both(5.0)) == []
+    assert both.eval_shape(5.0)["table"].shape == (4,)
+
+
 def test_arguments_may_not_have_their_memory() -> None:
     @weft.compile
     def step(x: Any) -> Any:

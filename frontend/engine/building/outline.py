@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from ....runtime.entry.layout import Array
 from ....runtime.entry.walk import Walk
 from ....runtime.program import Program, Source
 from ....runtime.tree import TreeDef
@@ -24,21 +25,22 @@ def outline_of(
     """The outline of a program, None where only Python can call it. ``variables`` are those leaves
     of its arguments that are some, by number; ``donated`` arguments are needed no more after a
     call."""
-    if any(not shape for shape in traced.written_shapes) or (
-            type(program) is not Program):
+    copied = any(isinstance(kind, int) and kind < 0 for kind in traced.out_kinds)
+    if copied or not all(traced.written_shapes) or type(program) is not Program:
         return None
     given = {at: number for number, at in enumerate(
         at for at, entry in enumerate(traced.leaves) if entry.param is not None)}
     return outline_of_program(
         program, traced.in_tree, traced.out_tree,
-        [given[kind] if isinstance(kind, int) else kind for kind in traced.out_kinds],
+        [kind if isinstance(kind, str) else given[kind] if kind < len(traced.leaves) else
+         traced.captures[kind - len(traced.leaves)].array for kind in traced.out_kinds],
         guards=traced.guards.all, variables=variables,
         inout=handed(traced, program.plan, donated), containers=traced.containers,
         fills=traced.changed)
 
 
 def outline_of_program(
-    program: Any, in_tree: TreeDef, out_tree: TreeDef, out_kinds: Sequence[str | int],
+    program: Any, in_tree: TreeDef, out_tree: TreeDef, out_kinds: Sequence[str | int | Array],
     sources: Sequence[Source] | None = None, guards: Sequence[Guard] = (),
     variables: Mapping[int, Variable] = MappingProxyType({}), inout: Sequence[Handed] = (),
     containers: Sequence[Path] = (), fills: Sequence[Fill] = (),

@@ -387,6 +387,10 @@ class TraceContext(Effects):
             made.ordered = made.dense = True
         return self._captures.add(Capture(param, array), made, self.builder.locs)
 
+    def captured_arrays(self) -> list[Tracer]:
+        """What the trace has of the closed-over arrays, in the order of ``captures``."""
+        return self._captures.tracers
+
     def written_captures(self) -> list[tuple[int, Tracer]]:
         """The closed-over arrays that have been written to, by their places among ``captures``, and
         what they hold now."""

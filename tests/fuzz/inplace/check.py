@@ -149,18 +149,39 @@ def _checked(program: Program) -> str:
                            Spec=lambda *args: None)
     plain = with_source.run(program.text, {"W": host, "__name__": __name__})
     own = with_source.run(program.text, {"W": weft, "__name__": __name__})
-    compiled = weft.compile(own["f"], on_recompile="silent")
+    function = _of_all(plain, program, lambda f: f)
+    compiled = _of_all(own, program, lambda f: weft.compile(f, on_recompile="silent"))
     refused = ""
     with np.errstate(all="ignore"):
         for call in range(CALLS):
-            refused = _call(plain, own, compiled, call, program) or refused
+            refused = _call(plain, function, own, compiled, call, program) or refused
     return refused
 
 
-def _call(plain: Any, own: Any, compiled: Any, call: int, program: Program) -> str:
+def _of_all(space: Any, program: Program, compiled: Callable[[Any], Any]) -> Callable[..., Any]:
+    """The function of all arrays, of which two may be around what is compiled."""
+    if not program.around:
+        made: Callable[..., Any] = compiled(space["f"])
+        return made
+    inner = space["around"](None, None)
+    cells = dict(zip(inner.__code__.co_freevars, inner.__closure__ or (), strict=True))
+    entry = compiled(inner)
+
+    def call(x: Any, y: Any, *rest: Any) -> Any:
+        for name, array in (("x", x), ("y", y)):
+            if name in cells:
+                cells[name].cell_contents = array
+        return entry(*rest)
+
+    return call
+
+
+def _call(
+    plain: Any, function: Any, own: Any, compiled: Any, call: int, program: Program
+) -> str:
     """One call; why it was refused."""
     theirs, ours, before = (Given(space[f"args{call}"]()) for space in (plain, own, own))
-    wanted, theirs_error = _caught(plain["f"], theirs)
+    wanted, theirs_error = _caught(function, theirs)
     lines = program.text.partition("def f(")[2]
     branches = any(word in lines for word in ("if ", "for ", "while "))
     if theirs_error is None and program.interrupted:
@@ -169,7 +190,7 @@ def _call(plain: Any, own: Any, compiled: Any, call: int, program: Program) -> s
     if "read-only" in str(theirs_error):  # Weft refuses them, but for writes that change nothing
         theirs = Given(plain[f"args{call}"]())
         writeable(theirs.args)
-        wanted, theirs_error = _caught(plain["f"], theirs)
+        wanted, theirs_error = _caught(function, theirs)
     raised = f"NumPy raises {_named(theirs_error)}"
     if error is not None:
         if ours.told() != before.told() or ours.where(ours.args) != before.where(before.args):
@@ -206,7 +227,8 @@ def _is_inside(problem: Exception, program: Program) -> bool:
     if not isinstance(problem, weft.Error) or problem.code not in ("W101", "W102", "W111", "W112"):
         return False
     lines = program.text.split("\n")
-    return any(lines[place.line - 1].startswith(" " * 8) for place in problem.locs)
+    inside = " " * (12 if program.around else 8)
+    return any(lines[place.line - 1].startswith(inside) for place in problem.locs)
 
 
 def _public(problem: Exception) -> type:

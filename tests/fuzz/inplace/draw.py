@@ -69,11 +69,13 @@ INTERRUPTED = ("{out} = 0.0", "for j in range(abs(at) * 2000 + 3000): {out} = {o
 
 @dataclass(frozen=True)
 class Program:
-    """A program, and whether calls of it are interrupted."""
+    """A program, and whether calls of it are interrupted; whether ``x`` and ``y`` are no arguments
+    of ``f(d, l, o, at, k)``, which ``around(x, y)`` gives, but arrays around it."""
 
     text: str
     interrupted: bool
     features: tuple[str, ...]
+    around: bool = False
 
 
 class Body(Page):
@@ -159,18 +161,28 @@ def program(seed: int, number: int) -> Program:
     back += rng.sample(names, rng.randint(0, 2))
     text = "\n    ".join(("def f(x, y, d, l, o, at, k):", *lines, f"return {', '.join(back)}"))
     text = re.sub(r"\b_0\b", "x", re.sub(r"\b_1\b", "y", text))
-    return Program(f"{HEAD}\n\n{made}\n\n\n{text}\n", interrupted, tuple(sorted(features)))
+    around = number % 3 == 0 and re.search(r"^ *[xy](, [xy])? = ", text, re.M) is None
+    if around:
+        features.add("arrays around")
+        inner = text.replace("def f(x, y, d, l, o, at, k):", "def f(d, l, o, at, k):\n"
+                             "    nonlocal x, y", 1).replace("\n", "\n    ")
+        text = f"def around(x, y):\n    {inner}\n    return f"
+    return Program(f"{HEAD}\n\n{made}\n\n\n{text}\n", interrupted, tuple(sorted(features)),
+                   around)
 
 
 def script(program: Program) -> str:
     """A program that needs only NumPy and Weft, and prints what both make of its arguments."""
+    call = "g(*given)"
+    if program.around:
+        call = "g(around(*given[:2]))(*given[2:])"
     return "import weft as W\n" + program.text + (
-        "\n\ncompiled = W.compile(f, on_recompile='silent')\n"
+        "\n\ncompiled = lambda g: W.compile(g, on_recompile='silent')\n"
         "for args in (args0, args1, args2):\n"
-        "    for g in (f, compiled):\n"
+        f"    for g in ({'lambda g: g, compiled' if program.around else 'f, compiled(f)'}):\n"
         "        given = args()\n"
         "        try:\n"
-        "            print(g(*given), *given, sep='\\n  ')\n"
+        f"            print({call}, *given, sep='\\n  ')\n"
         "        except Exception as problem:\n"
         "            print(type(problem).__name__, problem, *given, sep='\\n  ')\n")
 
