@@ -146,7 +146,7 @@ def into_a_dict(framework: Framework) -> Function:
 
 def first_of(_: Framework) -> Function:
     def run(params: Any) -> Any:
-        return params["layer0"]["w"] * 2 + params["layer49"]["b"]
+        return params["layer00"]["w"] * 2 + params["layer49"]["b"]
 
     return run
 
@@ -200,7 +200,7 @@ def run(bench: Bench) -> list[Table]:
     def vector() -> Any:
         return rng.standard_normal(8).astype(np.float32)
 
-    params = {f"layer{at}": {"w": vector(), "b": vector()} for at in range(50)}
+    params = {f"layer{at:02}": {"b": vector(), "w": vector()} for at in range(50)}
     works = [
         Workload("x * 2 + 1, 8 floats", affine, (vector(),), must=1.0, call_bound=True),
         Workload("x * w + b, 3 arguments", three, (vector(), vector(), vector()), call_bound=True),
