@@ -4,6 +4,7 @@ function compiled as it stands."""
 from __future__ import annotations
 
 import builtins
+import functools
 import sys
 import threading
 from collections.abc import Callable
@@ -15,7 +16,6 @@ import pytest
 from hypothesis import given, settings
 
 import weft
-from weft.frontend.tracing.arrays.buffer import Buffer
 from weft.ir.diagnose import Error, TracerError
 
 X = np.random.default_rng(0).normal(size=8)
@@ -275,11 +275,12 @@ def test_other_threads_have_numpys() -> None:
         worker = threading.Thread(target=lambda: found.append(np.zeros(3)))
         worker.start()
         worker.join()
-        found.append(np.zeros(3))
-        return x
+        y = np.zeros(3)
+        y[0] = x[0]
+        return y
 
-    weft.compile(traced)(X)
-    assert [type(each) for each in found] == [np.ndarray, Buffer]
+    agree(weft.compile(traced)(X), [X[0], 0, 0])
+    assert type(found[0]) is np.ndarray and not found[0].any()
 
 
 def test_traces_in_traces_and_in_threads() -> None:
@@ -327,18 +328,18 @@ def test_a_buffer_of_another_trace_is_refused() -> None:
     kept: list[Any] = []
 
     def keep(x: Any) -> Any:
-        kept.append(np.zeros(8))
+        kept.append(functools.partial(np.sum, np.zeros(8)))  # in which nobody can put another
         return x
 
     def use(x: Any) -> Any:
-        kept[0][0] = x[0]
-        return kept[0]
+        kept[0].args[0][0] = x[0]
+        return kept[0].args[0]
 
     weft.compile(keep)(X)
     with pytest.raises(TracerError, match="was not made in the function that is traced now"):
         weft.compile(use)(X)
-    kept[0][0] = 2  # plain numbers go on
-    assert kept[0].sum() == 2
+    kept[0].args[0][0] = 2  # plain numbers go on
+    assert kept[0]() == 2
 
 
 def test_what_was_used_before_a_plain_write_keeps_its_numbers() -> None:
