@@ -7,6 +7,7 @@ import builtins
 import functools
 import sys
 import threading
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -422,3 +423,37 @@ def test_arrays_by_their_class() -> None:
     data = np.arange(4.0)
     np.testing.assert_array_equal(
         weft.compile(lambda x: x + np.ndarray((3,), float, data))(x), x + data[:3])
+
+
+@pytest.mark.parametrize("make, copies", [
+    (lambda: np.zeros(1 << 20), 1), (lambda: np.full((1 << 10, 1 << 10), 2.0).T, 1),
+    (lambda: np.arange(float(1 << 20)), 2)])
+def test_a_trace_needs_little_more_memory_than_the_arrays(make: Any, copies: int) -> None:
+    """One of many numbers is a constant besides."""
+    @weft.compile
+    def run(x: Any) -> Any:
+        y = make()
+        y[0] = x
+        return y
+
+    run.trace(1.0)  # what is loaded and kept for ever
+    tracemalloc.start()
+    try:
+        run.trace(1.0)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < (copies + 0.1) * (8 << 20)
+
+
+def test_a_function_of_numpys_that_the_user_has_replaced_stays_so(
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zeros = np.zeros
+
+    def mine(*args: Any, **options: Any) -> Any:
+        return zeros(*args, **options) + 1
+
+    monkeypatch.setattr(np, "zeros", mine)
+    agree(weft.compile(lambda x: x + np.zeros(8))(X), X + 1)
+    assert np.zeros is mine

@@ -430,11 +430,10 @@ class TraceContext(Effects):
         if constant.node is not None:
             number: Array = np.array(constant.node.attrs["value"])
             return number
-        outer = self.outside(constant)
+        outer, found = self.outside(constant), None
         if outer is not None and self.parent is not None:
-            return self.parent.numbers_of(outer.operand())
-        found = (each.array for each in self.captures if each.param is constant)
-        return next(found, None)
+            found = self.parent.numbers_of(outer.operand())
+        return next((each.array for each in self.captures if each.param is constant), found)
 
     def captured(self, x: Any) -> Any:
         """A plain array as ``capture`` gives it, read at each call; anything else as it is."""
