@@ -36,7 +36,7 @@ from .regions import comparisons
 from .regions.branches import choose, if_
 from .regions.expressions import both, chained, either, negated
 from .regions.raising import caught, manager, raised
-from .regions.state import UNBOUND, context_of, is_traced, truth, values
+from .regions.state import UNBOUND, context_of, is_traced, own_names, truth, values
 from .regions.telling import told
 from .source.matching import has_keys, is_one, is_row, middle, part, without
 
@@ -44,9 +44,9 @@ __all__ = ["UNBOUND", "Filtered", "Fresh", "attribute", "binary", "both", "calle
            "chained", "check", "choose", "compared", "either", "extended", "filtered", "for_",
            "formatted", "given", "growing", "has_keys", "heapify", "heappop", "heappush", "if_",
            "in_place", "is_one", "is_row", "item", "item_of_row", "iterated", "joined", "known",
-           "least", "let_go", "manager", "middle", "negated", "own_name", "part", "percent",
-           "places", "popleft", "queue", "raised", "result", "set_attribute", "single", "sliced",
-           "truth", "values", "while_", "without"]
+           "least", "let_go", "manager", "middle", "negated", "own_name", "own_names", "part",
+           "percent", "places", "popleft", "queue", "raised", "result", "set_attribute", "single",
+           "sliced", "truth", "values", "while_", "without"]
 
 _LIBRARIES = frozenset({"numpy", "scipy"})
 _CALLING = frozenset({*_LIBRARIES, __name__.partition(".")[0]})

@@ -9,11 +9,10 @@ from __future__ import annotations
 import functools
 import linecache
 import os
-import time
 from collections.abc import Mapping
 from types import CodeType
 
-_BEGAN = time.time()
+from ..face.loading import BEGAN
 
 
 def text_of(code: CodeType) -> str:
@@ -25,7 +24,7 @@ def text_of(code: CodeType) -> str:
 
 def _is_new(file: str) -> bool:
     try:
-        return os.stat(file).st_mtime >= _BEGAN
+        return os.stat(file).st_mtime >= BEGAN
     except OSError:
         return False  # no file: what a console has taken in
 

@@ -44,14 +44,15 @@ from .arrays.variable import Variable
 from .arrays.views import refresh
 from .containers import Change, Containers, Fill, Path, filling, found_at, resolved
 from .context.active import current
-from .context.captures import Capture
+from .context.captures import Capture, ChangedError
 from .context.recorder import Rewritten, TraceContext
 from .context.request import NONE, GivenUpError, Need, Request
 from .failing import Failure, failure_of, kept
 from .foreign import refused_call
 from .guards.draws import Draws
 from .guards.guard import Guards, Kind
-from .guards.lost import check_kept, check_leaks, check_unchanged, check_used_up
+from .guards.lost import check_kept, check_leaks, check_made, check_unchanged, check_used_up
+from .guards.outliving import computed, released, uncomputed
 from .guards.search import Changes, guards_of
 from .results import results_of, returned_elements
 from .values.tracer import Tracer
@@ -206,7 +207,7 @@ def attempt(
     changes: Changes = lambda code: frozenset(),
 ) -> Traced | Need:
     """Trace a function on the arguments of a call; see the module docstring. What it lacks where
-    it cannot be traced as it is requested.
+    it cannot be traced as it is requested. Raises ChangedError, after which none would be right.
 
     ``lasting`` says that the graph may run many times, so that nothing is to be drawn at random
     while tracing. Warns (TracingWarning) of that, and of values that are held beyond the trace.
@@ -214,17 +215,33 @@ def attempt(
     is called in the place of a function, here and by transforms and loops; ``changes`` see
     ``guards_of``.
     """
+    once = partial(_once, function, call, request, name or _word(
+        getattr(function, "__name__", "") or "main"), lasting, host, rewritten, changes)
+    found = once(again=True)
+    if found is None:
+        found = once(again=False)
+    assert found is not None
+    return found
+
+
+def _once(
+    function: Callable[..., Any], call: Call, request: Request, name: str, lasting: bool,
+    host: Warned | None, rewritten: Rewritten | None, changes: Changes, *, again: bool,
+) -> Traced | Need | None:
+    """See ``attempt``. None for what had better be traced ``again``: it has made arrays that
+    outlive the trace, and would find them around it."""
     ctx: TraceContext | None = None
     try:
         types = call.types
-        ctx = TraceContext(name or _word(getattr(function, "__name__", "") or "main"),
-                           NumpyApi(host))
+        ctx = TraceContext(name, NumpyApi(host))
         ctx.rewritten, ctx.request = rewritten, request
         entries = [Leaf(label, kind, type_, None if kind == "variable" else ctx.graph.add_param(
             type_, _word(label))) for label, (kind, type_) in zip(call.names, types, strict=True)]
-        return _recorded(ctx, function, call, entries, lasting, changes)
+        return _recorded(ctx, function, call, entries, lasting, changes, again)
     except GivenUpError as given_up:
         return given_up.need
+    except ChangedError:
+        raise
     except Exception as problem:
         if ctx is None:
             return Need(problem)
@@ -235,6 +252,10 @@ def attempt(
         need = ctx.asked.need(told or problem)
         return replace(need, static=_named(need.static, entries),
                        known=ctx.around.more(request.known))
+    finally:
+        if ctx is not None and not ctx.ended:
+            uncomputed(ctx.computed)
+            released(ctx, ended=False, again=True)
 
 
 def trace_function(
@@ -259,9 +280,10 @@ def done(found: Traced | Need) -> Traced:
 
 def _recorded(
     ctx: TraceContext, function: Callable[..., Any], call: Call, entries: Sequence[Leaf],
-    lasting: bool, changes: Changes,
-) -> Traced:
+    lasting: bool, changes: Changes, again: bool,
+) -> Traced | None:
     made = ctx.made = []
+    ctx.buffers = []
     inputs = ctx.given = [
         leaf if entry.param is None else _argument(ctx, entry.param, entry.kind, leaf)
         for leaf, entry in zip(call.leaves, entries, strict=True)]
@@ -281,12 +303,18 @@ def _recorded(
     finally:
         ctx.alive = False
     capacity = _capacity(ctx)
-    if lasting:
-        check_used_up(ctx.used_up)
-        check_kept(ctx.kept)
     captures = tuple(ctx.captures)
     inputs.clear()
     ctx.forget()
+    outlived = released(ctx, ended=True, again=again)
+    ctx.ended = True
+    if again and (computed(ctx.computed) or outlived):
+        return None
+    if lasting and outlived:
+        check_made(function)
+    if lasting:
+        check_used_up(ctx.used_up)
+        check_kept(ctx.kept)
     check_leaks(made, function)
     guards, codes = Guards(()), frozenset[CodeType]()
     if draws is not None:

@@ -373,3 +373,22 @@ def test_nothing_is_warned_of() -> None:
         warnings.simplefilter("error")
         weft.compile(augmented)(1.0)
         weft.compile(counted)(1.0)
+
+
+def test_what_is_changed_while_it_is_traced_is_refused() -> None:
+    """Wherever it is in a large array, and however often the function could be traced again."""
+    held = np.zeros(40 << 20)
+    memory = memoryview(held)  # which no trace sees
+
+    @weft.compile
+    def step(x: Any, n: int = 1) -> Any:
+        y = x + held[1]
+        poke(n)
+        return y + held[1]
+
+    def poke(n: int) -> None:
+        memory[12345] += n
+
+    with pytest.raises(weft.Error, match=r"W203: array 'held' was changed while tracing"):
+        step(1.0)
+    assert held[12345] == 1.0

@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import importlib
 import pickle
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -385,3 +386,42 @@ def test_numbers_in_nests_are_copied() -> None:
 
     for got, want in zip(weft.compile(f)(State(X, 2.0)), f(State(X, 2.0)), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+def test_a_file_that_is_edited_before_the_first_trace_of_a_process(tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text("""
+import pathlib, sys
+sys.dont_write_bytecode = True
+file = pathlib.Path(__file__).with_name("edited.py")
+text = "def f(x):\\n    if x > 0:\\n        return x + {}\\n    return x\\n"
+file.write_text(text.format(1))
+import edited
+file.write_text(text.format(100))
+import weft
+try:
+    print(weft.compile(edited.f)(1.0))
+except weft.Error as problem:
+    print("no source of this function at hand" in str(problem))
+""")
+    found = subprocess.run([sys.executable, str(tmp_path / "main.py")], capture_output=True,
+                           text=True, check=True, timeout=120).stdout
+    assert found.strip() == "True"
+
+
+def test_modules_that_are_imported_while_something_is_traced_have_numpys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = "imported_in_a_trace", "imported_in_a_graph"
+    for name in names:
+        (tmp_path / f"{name}.py").write_text(
+            "from numpy import mean, zeros\nTABLE = {mean: 1.0, zeros: 2.0}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        weft.compile(lambda x: x + importlib.import_module(names[0]).TABLE[np.mean])(X)
+        with weft.Graph().as_default():
+            importlib.import_module(names[1])
+        for name in names:
+            assert [*sys.modules[name].TABLE] == [np.mean, np.zeros]
+    finally:
+        for name in names:
+            sys.modules.pop(name, None)

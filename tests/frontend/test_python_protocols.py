@@ -188,7 +188,29 @@ def sees_its_names(x: Any) -> Any:
     return len(text), eval("first + second"), x * 2
 
 
-@pytest.mark.parametrize("function", [called_by_python, leaves_a_try, sees_its_names])
+def sees_all_its_names(x: Any, *rest: Any, scale: Any = 2.0) -> Any:
+    k = 5
+    doubled = [k * 2 for k in (1, 2)]
+    y = x
+    if x[0] > 0:
+        y = locals()["x"] * scale + locals()["y"][1] + len(locals()) + len(vars()["rest"])
+    del doubled
+    return y, [*locals()], "doubled" in locals(), locals()["k"], vars()["scale"]
+
+
+def sees_names_of_others(x: Any) -> Any:
+    outside = x + 1
+
+    def inner(z: Any) -> Any:
+        if z[0] > 0:
+            z = z + outside
+        return z
+
+    return inner(x), [*locals()], inner.__name__
+
+
+@pytest.mark.parametrize("function", [
+    called_by_python, leaves_a_try, sees_its_names, sees_all_its_names, sees_names_of_others])
 def test_the_rest_of_python(function: Callable[..., Any]) -> None:
     compiled = weft.compile(function)
     for x in (X, -X):
@@ -368,3 +390,13 @@ def test_what_is_called_is_not_compared() -> None:
 
     called = First()
     np.testing.assert_array_equal(weft.compile(lambda x: called(x))(X), called(X))
+
+
+def test_names_that_only_some_ways_bind_are_no_names_of_a_dict() -> None:
+    def f(x: Any) -> Any:
+        if x > 0:
+            y = 1.0
+        return x * len(locals())
+
+    with pytest.raises(weft.Error, match="W201: y has a value on one way only"):
+        weft.compile(f)(1.0)

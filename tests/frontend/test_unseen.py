@@ -3,8 +3,11 @@ all ways, and once."""
 
 from __future__ import annotations
 
+import threading
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -223,3 +226,55 @@ def test_what_was_there_before_is_not_changed_and_put_back() -> None:
         meter.step(1.0)
     assert meter.n == 0 and meter.log == [0.0, 0.0]
     assert items == [0, 0] and table == {"a": 1} and plain.tolist() == [0, 0]
+
+
+def test_what_another_thread_changes_stays_changed() -> None:
+    """A region that has no name for it has not changed it."""
+    table, changed, stop = dict[int, int](), threading.Event(), threading.Event()
+
+    def wait() -> None:
+        count = len(table)
+        while len(table) < count + 3:
+            time.sleep(0.001)
+
+    here = SimpleNamespace(wait=staticmethod(wait))
+
+    def f(x: Any) -> Any:
+        if x[0] > 0:
+            waiting()
+            y = x * 2
+        else:
+            y = x + 1
+        k = 0
+        while k < x[1]:
+            waiting()
+            k += 1
+        return y, k, len(table) > 0
+
+    def work() -> None:
+        for k in range(1 << 20):
+            table[k] = k
+            changed.set()
+            if stop.wait(0.001):
+                break
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        assert changed.wait(60)
+        WAITS.append(here.wait)
+        y, k, there = weft.compile(f, on_recompile="silent")(X)
+    finally:
+        stop.set()
+        worker.join()
+        WAITS.clear()
+    np.testing.assert_array_equal(y, X + 1)
+    assert (k, there) == (0, True) and [*table] == [*range(len(table))]
+
+
+WAITS: list[Callable[[], None]] = []
+
+
+def waiting() -> None:
+    for each in WAITS:
+        each()

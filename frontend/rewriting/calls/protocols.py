@@ -90,8 +90,10 @@ def attribute(x: Any, name: str) -> Any:
         return (_copy_of(other) or other)(x, name)
     if type(found) is cached_property and name not in vars(x):
         value = (_copy_of(found.func) or found.func)(x)
-        if (ctx := ACTIVE.get()) is not None and ctx.parent is not None:
-            return value  # of one way, or one iteration
+        if (ctx := ACTIVE.get()) is not None:
+            ctx.computes(x, name, found.func)
+            if ctx.parent is not None:
+                return value  # of one way, or one iteration
         vars(x)[name] = value
     if found is not None and (copy := method(found, "__get__")) is not None and (
             name not in getattr(x, "__dict__", ()) or hasattr(type(found), "__set__")):

@@ -199,7 +199,7 @@ def _by_rounds(rows: Any, most: Dim, test: Test, element: Callable[[Any], Any],
 
     def step(_: Any, __: Any, index: Any) -> Any:
         nonlocal weak
-        with region.part():
+        with region.part(test, element):
             item = rows.row(index) if isinstance(rows, GrowingList) else item_at(rows, index)
             flag = truth(test(item)) if count is None else both(
                 lambda: index < count, lambda: truth(test(item)))

@@ -160,14 +160,14 @@ class Loop:
         return entry
 
     def _tested(self, state: Any, index: Any) -> Any:
-        with self.region.part(), self._in_round():
+        assert self.test is not None
+        with self.region.part(self.test), self._in_round():
             self._enter(state)
-            assert self.test is not None
             return truth(self.test(index))
 
     def _round(self, state: Any, index: Any) -> Any:
         known = len(self.used_up)
-        with self.region.part(), self._in_round():
+        with self.region.part(self.body), self._in_round():
             self.entry = entry = self._enter(state)
             self.body(index)
             self.after = formed(self.region.get(), {

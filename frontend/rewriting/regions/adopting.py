@@ -13,7 +13,7 @@ is traced again first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -50,10 +50,10 @@ class Adopted:
             _fill(thing, content)
 
     @contextmanager
-    def part(self) -> Iterator[None]:
+    def part(self, *run: Callable[..., Any]) -> Iterator[None]:
         """Around the trace of a part of the region, which leaves the names to the next as they were
-        before. Raises TracerError (W203) where it has changed anything else."""
-        with unchanged():
+        before. Raises TracerError (W203) where what is ``run`` has changed anything else."""
+        with unchanged(*run):
             try:
                 yield
             finally:

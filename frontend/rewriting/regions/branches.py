@@ -103,7 +103,7 @@ class _Way:
     def __init__(self, run: Part, name: str, names: Adopted, anew: Places,
                  wanted: Mapping[int, Form]) -> None:
         self._run, self._names, self._anew, self._wanted = run, names, anew, wanted
-        with names.part():
+        with names.part(run):
             self.region = trace_region(self._trace, (), tree.structure(()), name)
 
     def _trace(self) -> Any:

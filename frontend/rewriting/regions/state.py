@@ -65,6 +65,19 @@ def was_lost(name: str) -> bool:
         loc.file for loc in user_loc()[:1]]
 
 
+def own_names(found: Mapping[str, Part]) -> dict[str, Any]:
+    """``locals()``, by functions of what the names have. Raises NameError for a name that only some
+    ways bind."""
+    names: dict[str, Any] = {}
+    for name, get in found.items():
+        try:
+            names[name] = get()
+        except NameError:
+            if name in (LOST.get() or {}):
+                raise
+    return names
+
+
 class Unbound:
     """The value of a name that has none."""
 

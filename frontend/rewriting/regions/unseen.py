@@ -15,9 +15,10 @@ import inspect
 import itertools
 import operator
 import sys
+import threading
 import zlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import CellType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
@@ -36,6 +37,7 @@ _BYTES = 1 << 20            # of an array
 _KEPT = 1 << 16             # of one that was not made while tracing, to be put back
 _PLAIN = (str, bytes, int, float, complex, type(None), type, ModuleType, ArrayMethods, TracedBuffer,
           np.generic)
+State = tuple[str, Any, Any]  # the name that leads to a thing, the thing, and what it was
 _OURS = __name__.partition(".")[0]
 
 
@@ -47,24 +49,40 @@ class Changed:
 
 
 @contextmanager
-def unchanged() -> Iterator[None]:
-    """Raises TracerError (W203) where the body leaves something changed that the user's function
-    can see. Names that a statement binds are to be as they were at both ends. What was changed is
-    put back, also by a body that fails: it may have a copy then, and be traced again."""
+def unchanged(*run: Callable[..., Any]) -> Iterator[None]:
+    """Raises TracerError (W203) where the body, in which functions are ``run``, leaves something
+    changed that the user's function can see. Names that a statement binds are to be as they were at
+    both ends. What was changed is put back, also by a body that fails: it may have a copy then, and
+    be traced again."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and is_internal(frame):
         frame = frame.f_back
     before = [] if frame is None else list(_reached(frame.f_locals))
     try:
         yield
-        found = next(((name, thing) for name, thing, state in before
-                      if not _same(state, _state(thing))), None)
     except BaseException:
-        _put_back(before)
+        _put_back(_changed(before, frame, run))
         raise
-    if found is not None:
-        _put_back(before)
-        raise _problem(*found)
+    changed = _changed(before, frame, run)
+    if changed:
+        _put_back(changed)
+        raise _problem(*changed[0][:2])
+
+
+def _changed(
+    before: Sequence[State], frame: FrameType | None, run: Sequence[Callable[..., Any]]
+) -> list[State]:
+    """What is not as it was before something was ``run`` in a frame. Where there are other threads,
+    they have changed what no name leads to that this asks for."""
+    found = [(name, thing, state) for name, thing, state in before
+             if not _same(state, _state(thing))]
+    codes = [getattr(each, "__code__", None) for each in run]
+    if not found or frame is None or None in codes or threading.active_count() == 1:
+        return found
+    asked = {name for code in codes if code is not None for name in code.co_freevars}
+    names = {name: value for name, value in frame.f_locals.items() if name in asked}
+    own = {id(thing) for _, thing, _ in _reached(names)}
+    return [each for each in found if id(each[1]) in own]
 
 
 def is_outside(thing: Any) -> bool:
@@ -85,10 +103,9 @@ def is_outside(thing: Any) -> bool:
     return any(found is thing for _, found, _ in _reached(names))
 
 
-def _put_back(before: list[tuple[str, Any, Any]]) -> None:
-    for _, thing, state in before:
-        if not _same(state, _state(thing)):
-            _restore(thing, state)
+def _put_back(changed: Sequence[State]) -> None:
+    for _, thing, state in changed:
+        _restore(thing, state)
 
 
 def _problem(name: str, thing: Any) -> Error:
@@ -101,7 +118,7 @@ def _problem(name: str, thing: Any) -> Error:
              "new value")
 
 
-def _reached(names: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+def _reached(names: dict[str, Any]) -> Iterator[State]:
     """Things that names lead to, with their states."""
     seen: set[int] = set()
     level = [(name, value) for name, value in names.items() if not name.startswith("_weft")]

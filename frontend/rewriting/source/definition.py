@@ -14,7 +14,8 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from ...face.source import WRITTEN
-from .names import RUNTIME
+from .names import COMPREHENSIONS, RUNTIME, SCOPES, bound
+from .nodes import ours, thunk
 from .parsed import definition_of
 from .statements import rewritten
 
@@ -46,6 +47,8 @@ def rewrite(function: FunctionType, runtime: Any) -> FunctionType | None:
 def _code(code: CodeType, file: str) -> CodeType | None:
     """The code of the rewritten copy. Code is equal to that of the same text in another file."""
     node = definition_of(code)
+    if isinstance(node, ast.FunctionDef):
+        _Locals(node, code).block()
     if node is None or any(map(_sees_names, ast.walk(node))):
         return None
     if isinstance(node, ast.Lambda):
@@ -91,6 +94,33 @@ def _class_of(qualname: str) -> str:
             return outer[-1]
         outer = outer[:-2]
     return ""
+
+
+class _Locals(ast.NodeTransformer):
+    """``locals()`` in a function, as a dict of its names: a copy has parts of its own."""
+
+    def __init__(self, function: ast.FunctionDef, code: CodeType) -> None:
+        self.function = function
+        own = bound(function.body) | {each.arg for each in ast.walk(function.args) if isinstance(
+            each, ast.arg)} | {*code.co_freevars}
+        self.names = [name for name in dict.fromkeys(
+            (*code.co_varnames, *code.co_cellvars, *code.co_freevars)) if name in own]
+
+    def block(self) -> None:
+        """In the function's own scope alone."""
+        self.function.body = [self.visit(each) for each in self.function.body]
+
+    def visit(self, node: ast.AST) -> Any:
+        return node if isinstance(node, (*SCOPES, *COMPREHENSIONS)) else super().visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.func, ast.Name) or node.args or node.keywords or (
+                node.func.id not in ("locals", "vars")):
+            return node
+        read = [ast.copy_location(ast.Name(name, ast.Load()), node) for name in self.names]
+        names = ast.Dict([ast.Constant(name) for name in self.names], [*map(thunk, read)])
+        return ours("own_names", [ast.copy_location(names, node)], node)
 
 
 class _Private(ast.NodeTransformer):

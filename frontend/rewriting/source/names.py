@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 
 from ...face.source import RUNTIME as RUNTIME
 
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def path_of(node: ast.AST) -> str | None:
@@ -31,7 +31,7 @@ def here(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     while todo:
         node = todo.pop()
         yield node
-        if not isinstance(node, _SCOPES):
+        if not isinstance(node, SCOPES):
             todo += list(ast.iter_child_nodes(node))[::-1]
 
 
@@ -62,7 +62,7 @@ def _targets_of_comprehensions(statements: Iterable[ast.AST]) -> set[str]:
         node, within = todo.pop()
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             (inside if within else outside).add(node.id)
-        if not isinstance(node, _SCOPES):
+        if not isinstance(node, SCOPES):
             for child in ast.iter_child_nodes(node):
                 todo.append((child, within or (isinstance(node, ast.comprehension)
                                                and child is node.target)))

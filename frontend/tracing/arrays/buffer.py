@@ -36,6 +36,7 @@ class Memory:
         self.ctx = ctx
         self.owner = ref(owner)  # it lives while any view of it does: NumPy holds it as their base
         self.tracer: Tracer | None = None
+        self.start: Array | None = None  # the numbers that the tracer has begun with
         self.arrays: list[ref[Buffer]] = [self.owner]
 
     @property
@@ -58,6 +59,7 @@ class Memory:
                                hint="copy it first: own = np.array(y)")
         whole = self.whole
         made: Tracer = ctx.apply(ctx.constant, (whole,))
+        self.start = ctx.numbers_of(made.value)
         stays = not whole.flags.writeable  # the numbers that an array from around is known to have
         self.tracer = Tracer(ctx, made.value, argument=stays)
         self.tracer.ordered = self.tracer.dense = self.tracer.made = True
@@ -69,6 +71,12 @@ class Memory:
         for array in self.living():
             array.flags.writeable = False
             array.__class__ = TracedBuffer
+
+    def as_it_was(self) -> None:
+        """Have the numbers again that it had before it was traced: the trace is of no use."""
+        whole = self.whole
+        whole.flags.writeable = True
+        whole[...] = self.start
 
     def living(self) -> Iterator[Buffer]:
         """The arrays that still share this memory."""
@@ -84,6 +92,9 @@ class Buffer(np.ndarray[Any, Any]):
     _memory: Memory | None = None
 
     def __array_finalize__(self, obj: Any) -> None:
+        ctx = RECORDING.get()
+        if ctx is not None and ctx.buffers is not None:
+            ctx.buffers.append(ref(self))
         if isinstance(obj, Buffer) and _shares(self, obj):
             self._memory = obj.memory()
             self._memory.arrays.append(ref(self))

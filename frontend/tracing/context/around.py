@@ -42,6 +42,11 @@ class Around:
         """What is known."""
         return [*self._known.values()]
 
+    @property
+    def own(self) -> frozenset[int]:
+        """The ids of the buffers that have what is known."""
+        return frozenset([id(each.numbers) for each in self._known.values()])
+
     def more(self, known: int) -> Known:
         """What had better be known, too, in a trace that has failed; NONE if that does not help."""
         if known < Known.INTEGERS and self.integers:

@@ -7,11 +7,13 @@ tracing, after it was used, is looked at in the end.
 from __future__ import annotations
 
 import zlib
+from _blake2 import blake2b
+from collections.abc import Iterable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from ....ir.diagnose import error
+from ....ir.diagnose import TracerError
 from ....ir.graph import Value
 from ....ir.loc import Loc
 from ....ir.record import record
@@ -25,6 +27,11 @@ class Capture(NamedTuple):
 
     param: Value
     array: Array
+
+
+class ChangedError(TracerError):
+    """An array was changed while tracing, after it was used (W203): the program would see its last
+    state only. A second trace would not notice, as the change is there from its beginning."""
 
 
 @record
@@ -69,22 +76,23 @@ class Captures(Generic[T]):
 
     def copy_of(self, array: Array) -> Array:
         """A copy of the numbers that an array has now: one for all that have the same."""
-        kind = array.dtype.str, array.shape, array.tobytes()
+        flat = np.ravel(array)  # equal numbers may lie in memory in different orders
+        kind = array.dtype.str, array.shape, blake2b(_bytes(flat)).digest()
         known = self._copies.get(kind)
         if known is None:
             known = self._copies[kind] = np.array(array, subok=False)
         return known
 
     def check_unchanged(self) -> None:
-        """Raises TracerError (W203) if an array was changed since it was captured: the program
-        would see only its last state."""
+        """Raises ChangedError if an array was changed since it was captured."""
         self._keep_shapes()
         for held in self._held.values():
             if _checksum(held.capture.array) != held.checksum:
-                raise error("W203", f"array '{held.capture.param.name.removesuffix(':0')}' was "
-                                    "changed while tracing, after it was used", locs=held.locs,
-                            types=[held.capture.param.type],
-                            hint="fill the array before it is used, or use a copy")
+                raise ChangedError(
+                    "W203", f"array '{held.capture.param.name.removesuffix(':0')}' was changed "
+                            "while tracing, after it was used", locs=held.locs,
+                    types=[held.capture.param.type],
+                    hint="fill the array before it is used, or use a copy")
 
     def _keep_shapes(self) -> None:
         """Of arrays of which the shape was set since, take views that have the one before."""
@@ -101,8 +109,18 @@ class Captures(Generic[T]):
         self._held.clear()
 
 
+def is_uniform(array: Array) -> bool:
+    """True if all elements have the same bits. Block after block, as a copy may be large."""
+    first = array.flat[:1].tobytes()
+    blocks: Iterable[Any] = np.nditer(array, ["external_loop", "buffered"], order="K")
+    return all(block.tobytes() == first * block.size for block in blocks)
+
+
 def _checksum(array: Array) -> int:
-    """A fingerprint of the contents; of evenly spaced samples where the array is large."""
-    flat = array.reshape(-1) if array.flags.c_contiguous else array.ravel()
-    stride = max(1, flat.nbytes >> 26)
-    return zlib.crc32(np.ascontiguousarray(flat[::stride]).view(np.uint8).data)
+    """A fingerprint of the contents, all of them."""
+    return zlib.crc32(_bytes(array))
+
+
+def _bytes(array: Array) -> memoryview:
+    """The contents in the order of memory, of which no copy is made where they lie in one piece."""
+    return np.ascontiguousarray(array.ravel(order="K")).view(np.uint8).data

@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from types import CodeType, FunctionType
 from typing import Any, cast
@@ -38,7 +38,7 @@ from ..subclasses import checked_class, computes_itself
 from ..values.operation import Operation
 from ..values.tracer import Tracer
 from .around import Around
-from .captures import Capture, Captures
+from .captures import Capture, Captures, is_uniform
 from .effects import Effects
 from .request import NONE, Asked, Request
 from .scope import RECORDING, SCOPE, Api, Recording, Scope, Writes
@@ -61,11 +61,16 @@ class TraceContext(Effects):
         self.builder = Builder(self.graph, OPS, share=False, fold=False)
         self.api, self.parent = api, parent
         self.alive = True
-        # The tracers of a trace that has an end, which none should outlive; see ``lost``.
+        self.ended = False  # and has left nothing behind
+        # The tracers of a trace that has an end, which none should outlive (``lost``), and the
+        # buffers, which become plain then (``outliving``).
         self.made: list[ref[Tracer]] | None = None if parent is None else parent.made
+        self.buffers: list[ref[Buffer]] | None = None if parent is None else parent.buffers
         self.given: list[Any] = []  # the arguments, while the function runs
         self.writes: Writes = Writes() if parent is None else parent.writes
         self.traced_memory: bool = parent is not None and parent.traced_memory  # of a Buffer
+        # Properties of objects that are computed once, for those that outlive the trace.
+        self.computed: list[tuple[ref[Any], str, Callable[[Any], Any]]] = []
         # How many transforms differentiate what is recorded now, those of a trace around included.
         self.derivatives: int = 0 if parent is None else parent.derivatives
         self.used_up: list[tuple[str, tuple[Loc, ...]]] = []  # arguments that x += y has changed
@@ -113,6 +118,11 @@ class TraceContext(Effects):
         """A function of the user's is called."""
         self.entered.setdefault(function)
         self.codes.add(function.__code__)
+
+    def computes(self, thing: Any, name: str, get: Callable[[Any], Any]) -> None:
+        """A property is computed that an object keeps."""
+        with suppress(TypeError):  # there are no weak references to it
+            self.root.computed.append((ref(thing), name, get))
 
     # -- activation -----------------------------------------------------------------------------
 
@@ -415,10 +425,19 @@ class TraceContext(Effects):
         if self.parent is not None:
             return self._inherit(self.parent.constant(array))
         as_dtype(array.dtype)  # which is not to be lost
-        raw = array.tobytes()
-        if array.size and raw == raw[:array.itemsize] * array.size:
+        if array.size and is_uniform(array):
             return self.full(array.flat[0].item(), array.dtype, array.shape)
         return self.capture(self._captures.copy_of(array), constant=True)
+
+    def numbers_of(self, constant: Value) -> Array | None:
+        """What ``constant`` was made of; one number for all that has one."""
+        if constant.node is not None:
+            number: Array = np.array(constant.node.attrs["value"])
+            return number
+        outer, found = self.outside(constant), None
+        if outer is not None and self.parent is not None:
+            found = self.parent.numbers_of(outer.operand())
+        return next((each.array for each in self.captures if each.param is constant), found)
 
     def captured(self, x: Any) -> Any:
         """A plain array as ``capture`` gives it, read at each call; anything else as it is."""

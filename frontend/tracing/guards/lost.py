@@ -74,6 +74,12 @@ def check_kept(made: Sequence[tuple[str, tuple[Loc, ...]]]) -> None:
              "to call. Make it outside, or write an array: s = np.zeros(3); s += x", locs)
 
 
+def check_made(function: Callable[..., Any]) -> None:
+    """Warn of arrays that each trace makes anew and leaves behind, as a call would."""
+    warn(f"{name_of(function)} makes an array that outlives the call, when it is traced and not at "
+         "each call. Return it from the function and store the result", definition(function))
+
+
 def _made_at(x: Any) -> tuple[Loc, ...]:
     node = x._value.node if isinstance(x, Tracer) and x._value is not None else None
     return node.locs[:1] if node is not None else ()
