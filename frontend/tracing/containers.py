@@ -75,12 +75,13 @@ class _Container:
 
     def fill(self, number: int) -> Fill:
         """How the caller's is to be filled."""
+        if isinstance(self.value, list):
+            return Fill(number, whole=True)
         now = dict(self.now)
         stayed = [key for key, _ in self.before if key in now]
         removed = [key for key, _ in self.before if key not in now]
         ordered = stayed == [*now][:len(stayed)]
-        return Fill(number, isinstance(self.value, list) or (
-            isinstance(self.value, dict) and not ordered), tuple(removed))
+        return Fill(number, isinstance(self.value, dict) and not ordered, tuple(removed))
 
     def content(self, whole: bool) -> dict[Any, Any]:
         """What it holds now: all, or what is another."""

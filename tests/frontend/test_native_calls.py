@@ -199,6 +199,12 @@ def rotated(items: Any, x: Any) -> Any:
 
 
 @weft.compile(on_recompile="silent")
+def exchanged(items: Any, log: Any, x: Any) -> None:
+    items.pop()
+    items[0], log["last"] = x * 2, items[0]
+
+
+@weft.compile(on_recompile="silent")
 def advanced(state: Any, x: Any) -> Any:
     state.w = state.w - x
     state.step += 1
@@ -224,6 +230,12 @@ def test_containers_that_are_filled() -> None:
     assert python_functions(lambda: rotated(items, X)) == []
     np.testing.assert_array_equal(items[1], kept + X)
     assert rotated(items, X) is items
+    for _ in range(3):
+        some, log = [X, X, X], {"last": 0.0}
+        calls = python_functions(lambda some=some, log=log: exchanged(some, log, X))
+        assert len(some) == 2 and some[1] is X and log["last"] is X
+        np.testing.assert_array_equal(some[0], X * 2)
+    assert calls == []
     state = State(X)
     state.extra = "kept"  # type: ignore[attr-defined]
     for _ in range(2):
