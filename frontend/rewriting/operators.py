@@ -41,12 +41,12 @@ from .regions.telling import told
 from .source.matching import has_keys, is_one, is_row, middle, part, without
 
 __all__ = ["UNBOUND", "Filtered", "Fresh", "attribute", "binary", "both", "called", "caught",
-           "chained", "check", "choose", "compared", "either", "extended", "filtered", "for_",
-           "formatted", "given", "growing", "has_keys", "heapify", "heappop", "heappush", "if_",
-           "in_place", "is_one", "is_row", "item", "item_of_row", "iterated", "joined", "known",
-           "least", "let_go", "manager", "middle", "negated", "own_name", "part", "percent",
-           "places", "popleft", "queue", "raised", "result", "set_attribute", "single", "sliced",
-           "truth", "values", "while_", "without"]
+           "chained", "check", "choose", "compared", "either", "extended", "fields", "filtered",
+           "for_", "formatted", "given", "growing", "has_keys", "heapify", "heappop", "heappush",
+           "if_", "in_place", "index", "is_one", "is_row", "item", "item_of_row", "iterated",
+           "joined", "known", "least", "let_go", "manager", "middle", "negated", "own_name", "part",
+           "percent", "places", "popleft", "queue", "raised", "result", "set_attribute", "single",
+           "sliced", "truth", "updated", "values", "while_", "without"]
 
 _LIBRARIES = frozenset({"numpy", "scipy"})
 _CALLING = frozenset({*_LIBRARIES, __name__.partition(".")[0]})
@@ -185,7 +185,8 @@ def compared(sign: str, left: Any, right: Any) -> Any:
     return protocols.ordered(sign, left, right, comparisons.compared)
 
 
-sliced, known = slice, bool
+sliced, known, index = slice, bool, items.read_index
+updated, fields = protocols.Updated, protocols.Fields
 
 
 def check(test: Any, message: Any) -> None:

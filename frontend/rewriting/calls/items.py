@@ -19,7 +19,7 @@ from ...face import tree
 from ...face.source import user_loc
 from ...tracing.arrays import views
 from ...tracing.arrays.buffer import Buffer, own
-from ...tracing.arrays.closed_over import read, written
+from ...tracing.arrays.closed_over import read, read_nest, written
 from ...tracing.arrays.recorded import JOINING, join
 from ...tracing.context.recorder import TraceContext
 from ...tracing.operand import contains_tracer, is_weak, to_tracer
@@ -36,7 +36,7 @@ def item(value: Any, index: Any) -> Any:
     """``value[index]``: a plain array, or a list of numbers or arrays, at a traced place. Items of
     a list of Python's integers, or of floats, are such numbers, as they are without tracing. Raises
     TracerError (W201) for a dict."""
-    value, index = read(value), _read_index(index)
+    value, index = read(value), read_index(index)
     parts = index if isinstance(index, tuple) else (index,)
     if isinstance(value, JOINING):
         return own(join(value, index), ())
@@ -59,9 +59,12 @@ def item(value: Any, index: Any) -> Any:
     return own(found, ()) if type(value).__module__ == _MAKING else found
 
 
-def _read_index(index: Any) -> Any:
+def read_index(index: Any) -> Any:
+    """An index as a function reads it, of arrays from around, too."""
     if type(index) is tuple:
-        return tuple(map(read, index))
+        return tuple(map(read_index, index))
+    if type(index) is slice:
+        return slice(read(index.start), read(index.stop), read(index.step))
     return read(index)
 
 
@@ -171,7 +174,7 @@ class _Elements:
         return item(self._array, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._array[_read_index(index)] = read(value)
+        self._array[index] = read_nest(value)
 
 
 def places(x: Any) -> Any:

@@ -70,15 +70,17 @@ def read_all(
     """What a function that is not the user's is given; arrays in lists and tuples as well."""
     ctx = ACTIVE.get()
     beside = ctx is not None and ctx.root.request.known == Known.ALL and is_traced((args, options))
-    return tuple([_read_nest(x, beside) for x in args]), {
-        name: _read_nest(x, beside) for name, x in options.items()}
+    return tuple([read_nest(x, beside) for x in args]), {
+        name: read_nest(x, beside) for name, x in options.items()}
 
 
-def _read_nest(x: Any, beside: bool) -> Any:
+def read_nest(x: Any, beside: bool = False) -> Any:
+    """An array from around, or those in a list or a tuple, as ``read`` gives them; ``beside`` a
+    traced value nobody asks for its numbers."""
     if type(x) in (list, tuple) and any(type(item) in (np.ndarray, list, tuple) for item in x):
-        return type(x)([_read_nest(item, beside) for item in x])
+        return type(x)([read_nest(item, beside) for item in x])
     if beside and type(x) is np.ndarray and number_kind(x.dtype) not in "biu":
-        return x  # beside a traced one nobody asks for its numbers; integers may be places
+        return x  # integers may be places
     return read(x)
 
 
