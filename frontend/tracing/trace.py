@@ -314,7 +314,10 @@ def _check_held(guards: Guards, written: Sequence[Capture]) -> None:
     what it holds after a call would be there in the next."""
     held = {id(guard.value()) for guard in guards if guard.kind is Kind.OBJECT}
     for capture in written:
-        if id(capture.array) not in held:
+        array: Any = capture.array
+        while array is not None and id(array) not in held:
+            array = getattr(array, "base", None)  # of a field of a structured array
+        if array is None:
             raise error("W203", f"{capture.param.name.removesuffix(':0')} is written to, and was "
                                 "made while the function is traced, by code that is not",
                         types=[capture.param.type], hint="copy it first: own = np.array(y)")

@@ -27,6 +27,7 @@ from ...tracing.values.tracer import Tracer
 from ..lists.chosen_lists import watch_one
 from ..regions.branches import choose
 from ..regions.state import context_of, is_array, leaves
+from .protocols import Cell
 
 _MAKING = type(np.mgrid).__module__  # of np.mgrid and np.r_, whose items are new arrays
 MANY = 64  # items, of which each is chosen anew
@@ -42,8 +43,8 @@ def item(value: Any, index: Any) -> Any:
         return own(join(value, index), ())
     bounds = [end for part in parts if isinstance(part, slice) for end in (part.start, part.stop)]
     traced = next((part for part in (*parts, *bounds) if isinstance(part, Tracer)), None)
-    if isinstance(value, dict) and contains_tracer(index):
-        raise next(part for part in tree.leaves(index) if isinstance(part, Tracer)).no_key()
+    if isinstance(value, dict):
+        _check_key(index)
     if traced is not None:
         if type(value) is np.ndarray or (
                 type(value) in (list, tuple) and all(map(is_array, value))):
@@ -57,6 +58,12 @@ def item(value: Any, index: Any) -> Any:
             return one_of(value, index, watched=True)
     found = value[index]
     return own(found, ()) if type(value).__module__ == _MAKING else found
+
+
+def _check_key(key: Any) -> None:
+    """Raises TracerError (W201) for what is no key of a dict, as it is traced."""
+    if contains_tracer(key):
+        raise next(part for part in tree.leaves(key) if isinstance(part, Tracer)).no_key()
 
 
 def read_index(index: Any) -> Any:
@@ -117,13 +124,14 @@ def one_of(items: Sequence[Any], at: Any, watched: bool = False) -> Any:
 
 def _one_of(items: Sequence[Any], index: Any, ctx: TraceContext) -> Any:
     """An item of a list. It is one of several arrays, so who writes to it may not read these."""
+    items = list(map(read, items))
     for each in items:
         if isinstance(each, Buffer) and each.memory().ctx is ctx:
             each.traced()  # as what is written to it through another name is
     found: Any = ctx.apply(to_tracer, (items,))[index]
     if isinstance(index, Tracer) and not index.ndim and {*map(_kind, items)} in ({int}, {float}):
         return Tracer(found.ctx, found.value, weak=True)
-    for each in map(views.memory_of, leaves(list(items))[0]):
+    for each in map(views.memory_of, leaves(items)[0]):
         if each is not None and found.ndim:
             views.may_share(found, each)
     return found
@@ -160,6 +168,25 @@ class _Places:
         del self.items[index]
 
 
+class _Keys:
+    """A dict as rewritten code writes to it."""
+
+    def __init__(self, items: dict[Any, Any]) -> None:
+        self._items = items
+
+    def __getitem__(self, key: Any) -> Any:
+        _check_key(key)
+        return self._items[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        _check_key(key)
+        self._items[key] = value
+
+    def __delitem__(self, key: Any) -> None:
+        _check_key(key)
+        del self._items[key]
+
+
 def _same(x: Any) -> Any:
     return x
 
@@ -178,7 +205,27 @@ class _Elements:
 
 
 def places(x: Any) -> Any:
-    """What is written to in the place of ``x``: itself, if it is no list and no plain array."""
+    """What is written to in the place of ``x``: itself, if it is no list, no dict and no plain
+    array."""
     if type(x) is Buffer:
         return _Elements(x)
+    if isinstance(x, dict):
+        return _Keys(x)
     return _Places(x) if type(x) is list else written(x)
+
+
+class Updated:
+    """The places of which ``a[i] += b`` changes one."""
+
+    def __init__(self, places: Any) -> None:
+        self._places = places
+        self._old: Any = None
+
+    def __getitem__(self, index: Any) -> Cell:
+        self._old = self._places[index]
+        return Cell(self._old)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if isinstance(self._places, _Places) and isinstance(index, Tracer) and value is self._old:
+            return  # which is one of the items, and was changed in place
+        self._places[index] = value

@@ -226,32 +226,19 @@ def in_place(sign: str, a: Any, b: Any) -> Any:
     return binary(sign, a, b)
 
 
-class _Cell:
+class Cell:
     """What ``a[i] += b`` changes: see ``in_place``."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
 
 
-def _method_in_place(sign: str) -> Callable[[_Cell, Any], Any]:
+def _method_in_place(sign: str) -> Callable[[Cell, Any], Any]:
     return lambda cell, other: in_place(sign, cell.value, other)
 
 
 for _sign, _name in _NAMES.items():
-    setattr(_Cell, f"__i{_name}__", _method_in_place(_sign))
-
-
-class Updated:
-    """The places of which ``a[i] += b`` changes one."""
-
-    def __init__(self, places: Any) -> None:
-        self._places = places
-
-    def __getitem__(self, index: Any) -> _Cell:
-        return _Cell(self._places[index])
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        self._places[index] = value
+    setattr(Cell, f"__i{_name}__", _method_in_place(_sign))
 
 
 class Fields:
@@ -260,8 +247,8 @@ class Fields:
     def __init__(self, x: Any) -> None:
         object.__setattr__(self, "_x", x)
 
-    def __getattribute__(self, name: str) -> _Cell:
-        return _Cell(attribute(object.__getattribute__(self, "_x"), name))
+    def __getattribute__(self, name: str) -> Cell:
+        return Cell(attribute(object.__getattribute__(self, "_x"), name))
 
     def __setattr__(self, name: str, value: Any) -> None:
         set_attribute(value, object.__getattribute__(self, "_x"), name)

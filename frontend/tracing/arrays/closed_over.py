@@ -21,6 +21,8 @@ from ....ir.types import number_kind
 from ...face.source import user_loc
 from ..context.around import Known
 from ..context.recorder import ACTIVE, TraceContext
+from . import views
+from .array import TracedArray
 from .buffer import is_traced
 
 
@@ -43,6 +45,23 @@ def read(x: Any) -> Any:
     if root.request.known >= (Known.INTEGERS if whole else Known.ALL) and not root.has_written(x):
         return root.around.numbers_of(x)
     return ctx.captured(x)
+
+
+def is_around(x: Any) -> bool:
+    """Whether a value is an array from around."""
+    return _met(x) is not None
+
+
+def may_be_written(x: Any) -> bool:
+    """Whether a value is an array from around whose numbers are not known."""
+    ctx = _met(x)
+    return ctx is not None and not ctx.root.around.is_known(x)
+
+
+def memory_of(x: Any) -> TracedArray | None:
+    """``views.memory_of``, of an array from around, too."""
+    ctx = _met(x)
+    return views.memory_of(x if ctx is None else ctx.captured(x))
 
 
 def read_beside(x: Any, other: Any) -> Any:
@@ -75,10 +94,12 @@ def read_all(
 
 
 def read_nest(x: Any, beside: bool = False) -> Any:
-    """An array from around, or those in a list or a tuple, as ``read`` gives them; ``beside`` a
-    traced value nobody asks for its numbers."""
+    """An array from around, or those in a list, a tuple or a dict, as ``read`` gives them.
+    ``beside`` a traced value nobody asks for the numbers of one."""
     if type(x) in (list, tuple) and any(type(item) in (np.ndarray, list, tuple) for item in x):
         return type(x)([read_nest(item, beside) for item in x])
+    if type(x) is dict:
+        return {key: read_nest(item, beside) for key, item in x.items()}
     if beside and type(x) is np.ndarray and number_kind(x.dtype) not in "biu":
         return x  # integers may be places
     return read(x)
