@@ -270,6 +270,7 @@ def _recorded(
         ctx.finish()
     finally:
         ctx.alive = False
+        ctx.around.let_go()
     capacity = _capacity(ctx)
     if lasting:
         check_used_up(ctx.used_up)

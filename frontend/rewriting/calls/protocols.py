@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ...tracing.arrays.buffer import Buffer, TracedBuffer
+from ...tracing.arrays.buffer import Buffer, TracedBuffer, is_traced
 from ...tracing.arrays.closed_over import LAYOUT, read, read_beside, written
 from ...tracing.classes import class_of
 from ...tracing.context.recorder import ACTIVE
@@ -71,7 +71,7 @@ def method(x: Any, name: str) -> Callable[..., Any] | None:
 
 def attribute(x: Any, name: str) -> Any:
     """``x.name``, which may be a property of the user's, or another descriptor."""
-    if type(x) is np.ndarray and name not in LAYOUT:
+    if isinstance(x, np.ndarray) and name not in LAYOUT and hasattr(np.ndarray, name):
         x = read(x)
     kind: Any = type(x)
     if name == "__class__" and (shown := class_of(x)) is not kind:
@@ -90,9 +90,12 @@ def attribute(x: Any, name: str) -> Any:
         return (_copy_of(other) or other)(x, name)
     if type(found) is cached_property and name not in vars(x):
         value = (_copy_of(found.func) or found.func)(x)
-        if (ctx := ACTIVE.get()) is not None and ctx.parent is not None:
+        ctx = ACTIVE.get()
+        if ctx is not None and ctx.parent is not None:
             return value  # of one way, or one iteration
         vars(x)[name] = value
+        if ctx is not None and is_traced(value):
+            ctx.around.cached.append((vars(x), name))
     if found is not None and (copy := method(found, "__get__")) is not None and (
             name not in getattr(x, "__dict__", ()) or hasattr(type(found), "__set__")):
         return copy(x, kind)
@@ -114,7 +117,7 @@ def get_attribute(x: Any, name: str, *default: Any) -> Any:
 
 def set_attribute(value: Any, x: Any, name: str) -> None:
     """``x.name = value``, which may be a property of the user's, or another descriptor."""
-    if name not in LAYOUT:
+    if name not in LAYOUT and hasattr(np.ndarray, name):
         x = written(x)
     kind = type(x)
     found = None if kind in _PLAIN else _of_class(kind, name)
@@ -211,7 +214,7 @@ def binary(sign: str, a: Any, b: Any) -> Any:
 
 def in_place(sign: str, a: Any, b: Any) -> Any:
     """``a += b`` and its kin: what ``a`` is bound to."""
-    if type(a) is np.ndarray and (memory := written(a)) is not a:
+    if isinstance(a, np.ndarray) and (memory := written(a)) is not a:
         found = in_place(sign, memory, b)
         return a if found is memory else found
     b = read(b)

@@ -5,7 +5,8 @@
     range(c[0])        decides what is traced. Then the numbers that c has are *known*, and a guard:
                        integers, or all arrays that code asks for numbers (``Request.known``)
 
-NumPy's own arrays in rewritten code are such; those that a function makes are buffers.
+NumPy's own arrays in rewritten code are such, files that are arrays among them; those that a
+function makes are buffers.
 """
 
 from __future__ import annotations
@@ -23,12 +24,16 @@ from ..context.around import Known
 from ..context.recorder import ACTIVE, TraceContext
 from . import views
 from .array import TracedArray
-from .buffer import is_traced
+from ..subclasses import computes_itself
+from .buffer import Buffer, is_traced
 
 
 def _met(x: Any) -> TraceContext | None:
     """The trace in which an array from around is met; None for anything else."""
-    if type(x) is not np.ndarray or number_kind(x.dtype) not in "biufc":
+    if type(x) is not np.ndarray and (not isinstance(x, np.ndarray) or computes_itself(type(x)) or (
+            isinstance(x, Buffer))):
+        return None
+    if number_kind(x.dtype) not in "biufc":
         return None
     ctx = ACTIVE.get()
     return None if ctx is None or ctx.root.endless else ctx
@@ -96,7 +101,8 @@ def read_all(
 def read_nest(x: Any, beside: bool = False) -> Any:
     """An array from around, or those in a list, a tuple or a dict, as ``read`` gives them.
     ``beside`` a traced value nobody asks for the numbers of one."""
-    if type(x) in (list, tuple) and any(type(item) in (np.ndarray, list, tuple) for item in x):
+    if type(x) in (list, tuple) and any(
+            isinstance(item, (np.ndarray, list, tuple, dict)) for item in x):
         return type(x)([read_nest(item, beside) for item in x])
     if type(x) is dict:
         return {key: read_nest(item, beside) for key, item in x.items()}

@@ -35,6 +35,8 @@ class Around:
 
     def __init__(self) -> None:
         self.integers = self.any = False
+        # Of objects from around: what is cached in them, which is traced.
+        self.cached: list[tuple[dict[str, Any], str]] = []
         self._known: dict[int, Content] = {}
 
     @property
@@ -61,3 +63,9 @@ class Around:
     def is_known(self, array: Array) -> bool:
         """Whether the numbers of an array are."""
         return id(array) in self._known
+
+    def let_go(self) -> None:
+        """Have objects compute anew what is cached in them, when they are asked next."""
+        for held, name in self.cached:
+            held.pop(name, None)
+        self.cached.clear()
