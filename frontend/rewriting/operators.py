@@ -53,8 +53,8 @@ _CALLING = frozenset({"numpy", "scipy", __name__.partition(".")[0]})
 
 def called(function: Any) -> Any:
     """What rewritten code calls instead of a function, which may call those that it is given."""
-    if isinstance(array := getattr(function, "__self__", None), np.ndarray) and hasattr(
-            np.ndarray, getattr(function, "__name__", "")):
+    array = getattr(function, "__self__", None)
+    if issubclass(type(array), np.ndarray) and hasattr(np.ndarray, function.__name__):
         function = method_of(array, function)
     found = entered(function)
     if _calls_back(function):

@@ -40,6 +40,7 @@ from ..face.source import is_library
 from ..numpy_api.dispatch import NumpyApi
 from ..numpy_api.host import Warned
 from .arguments import Call, described
+from .arrays.closed_over import check_apart
 from .arrays.variable import Variable
 from .arrays.views import refresh
 from .containers import Change, Containers, Path, filling, found_at, resolved
@@ -224,7 +225,7 @@ def attempt(
             told.__suppress_context__ = True
         need = ctx.asked.need(told or problem)
         return replace(need, static=_named(need.static, entries),
-                       known=ctx.around.more(request.known))
+                       known=ctx.around.more(request.known), written=frozenset(ctx.around.written))
 
 
 def trace_function(
@@ -267,6 +268,7 @@ def _recorded(
             out_tree, out_kinds, held = _record(
                 ctx, function, call.structure, inputs, call.signature)
             written = _written(ctx, entries, inputs)
+            check_apart(ctx)
         ctx.finish()
     finally:
         ctx.alive = False

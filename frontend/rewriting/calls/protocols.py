@@ -71,7 +71,7 @@ def method(x: Any, name: str) -> Callable[..., Any] | None:
 
 def attribute(x: Any, name: str) -> Any:
     """``x.name``, which may be a property of the user's, or another descriptor."""
-    if isinstance(x, np.ndarray) and name not in LAYOUT and hasattr(np.ndarray, name):
+    if issubclass(type(x), np.ndarray) and name not in LAYOUT and hasattr(np.ndarray, name):
         x = read(x)
     kind: Any = type(x)
     if name == "__class__" and (shown := class_of(x)) is not kind:
@@ -214,7 +214,7 @@ def binary(sign: str, a: Any, b: Any) -> Any:
 
 def in_place(sign: str, a: Any, b: Any) -> Any:
     """``a += b`` and its kin: what ``a`` is bound to."""
-    if isinstance(a, np.ndarray) and (memory := written(a)) is not a:
+    if issubclass(type(a), np.ndarray) and (memory := written(a)) is not a:
         found = in_place(sign, memory, b)
         return a if found is memory else found
     b = read(b)

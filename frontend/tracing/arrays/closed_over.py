@@ -17,21 +17,22 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.diagnose import error
+from ....ir.diagnose import Error, error
 from ....ir.types import number_kind
 from ...face.source import user_loc
 from ..context.around import Known
 from ..context.recorder import ACTIVE, TraceContext
+from ..subclasses import computes_itself
 from . import views
 from .array import TracedArray
-from ..subclasses import computes_itself
 from .buffer import Buffer, is_traced
 
 
 def _met(x: Any) -> TraceContext | None:
     """The trace in which an array from around is met; None for anything else."""
-    if type(x) is not np.ndarray and (not isinstance(x, np.ndarray) or computes_itself(type(x)) or (
-            isinstance(x, Buffer))):
+    kind = type(x)  # tracers say that they are arrays
+    if kind is not np.ndarray and (not issubclass(kind, np.ndarray) or issubclass(kind, Buffer) or (
+            computes_itself(kind))):
         return None
     if number_kind(x.dtype) not in "biufc":
         return None
@@ -47,7 +48,8 @@ def read(x: Any) -> Any:
     root, whole = ctx.root, number_kind(x.dtype) in "biu"
     root.around.any = True
     root.around.integers |= whole
-    if root.request.known >= (Known.INTEGERS if whole else Known.ALL) and not root.has_written(x):
+    if root.request.known >= (Known.INTEGERS if whole else Known.ALL) and (
+            id(x) not in root.request.written and not root.has_written(x)):
         return root.around.numbers_of(x)
     return ctx.captured(x)
 
@@ -82,10 +84,24 @@ def written(x: Any) -> Any:
     if ctx is None:
         return x
     if ctx.root.around.is_known(x):
-        raise error("W203", "the numbers of an array decide what the function does, and it writes "
-                            "to that array", locs=user_loc(),
-                    hint="pass it as an argument, or use another array for what is written")
+        raise _decides(ctx, x)
     return ctx.captured(x)
+
+
+def _decides(ctx: TraceContext, known: Any) -> Error:
+    ctx.root.around.written.add(id(known))
+    return error("W203", "the numbers of an array decide what the function does, and it writes to "
+                         "that array", locs=user_loc(),
+                 hint="pass it as an argument, or use another array for what is written")
+
+
+def check_apart(ctx: TraceContext) -> None:
+    """Raises TracerError (W203) where an array that was written to has the memory of one whose
+    numbers are known."""
+    for at, _ in ctx.written_captures():
+        for each in ctx.around.contents:
+            if np.may_share_memory(ctx.captures[at].array, each.array):
+                raise _decides(ctx, each.array)
 
 
 def read_all(

@@ -35,6 +35,7 @@ class Around:
 
     def __init__(self) -> None:
         self.integers = self.any = False
+        self.written: set[int] = set()  # ids of those that are known, and written
         # Of objects from around: what is cached in them, which is traced.
         self.cached: list[tuple[dict[str, Any], str]] = []
         self._known: dict[int, Content] = {}
