@@ -14,7 +14,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import accumulate
-from types import BuiltinFunctionType
+from types import BuiltinFunctionType, CodeType
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from ...tracing.arrays.buffer import own
 from ...tracing.arrays.closed_over import read, read_all, written
 from ...tracing.arrays.recorded import of_its_own
 from ...tracing.values.methods import ArrayMethods
-from .foreign import is_foreign
+from . import foreign
 
 _WRITING = frozenset({"fill", "sort", "partition", "put", "itemset", "setfield", "byteswap",
                       "resize"})
@@ -73,12 +73,17 @@ def reading(original: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     return _whole(original, function) if _asks(original, owner, root) else function
 
 
+def calls_only(code: CodeType) -> bool:
+    """Whether it is code that only calls a function for the user's."""
+    return code.co_filename == __file__ or foreign.calls_only(code)
+
+
 def _asks(function: Any, owner: Any, root: str) -> bool:
     if isinstance(owner, (ArrayMethods, np.ndarray)) or root in ("numpy", "scipy") or (
             isinstance(function, (BuiltinFunctionType, np.ufunc))):
         return True
-    return root not in _HOLDING and (root in sys.stdlib_module_names or is_foreign(function)) and (
-        root != "__main__")
+    return root not in (*_HOLDING, "__main__") and (
+        root in sys.stdlib_module_names or foreign.is_foreign(function))
 
 
 def _whole(original: Any, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -112,6 +112,11 @@ class _Search:
                     seen.add(id(value))
                     below += self._all_parts(path, value)
             level = below
+        for found in wanted & contents.keys():  # wherever it is
+            known = contents[found]
+            place = Path.of_reference(functools.partial(
+                _living, weakref.ref(known.array), known.numbers), "an array")
+            self._add(Guard(place, Kind.CONTENT, known.numbers.view(np.ndarray)))
 
     # -- where it begins ------------------------------------------------------------------------
 
@@ -253,13 +258,15 @@ class _Search:
 
     def _all_parts(self, path: Path, value: Any) -> Iterator[tuple[Path, Any]]:
         """All that a thing holds, whether code spells it or not."""
-        kind = type(value)
-        if kind in (list, tuple):
+        if isinstance(value, (list, tuple)) and _gives_items(value, (list, tuple)):
             yield from ((path.item(at), item) for at, item in enumerate(value))
-        elif isinstance(value, dict):
+        elif isinstance(value, dict) and _gives_items(value, (dict,)):
             yield from ((path.item(key), item) for key, item in value.items())
         elif isinstance(value, MethodType):
             yield path.attribute("__self__"), value.__self__
+        elif isinstance(value, type) and not _is_known(value.__module__):
+            yield from ((path.attribute(name), item) for name, item in vars(value).items()
+                        if not hasattr(type(item), "__get__"))
         elif not isinstance(value, (*_NUMBERS, *_FIXED, np.ndarray, Variable, Tracer)):
             yield from ((path.attribute(name), item) for name, item in held_by(value).items()
                         if name.isidentifier())
@@ -277,6 +284,17 @@ def _is_known(module: str | None) -> bool:
 def _inherited(kind: type, name: str) -> Any:
     """What a class or one that it is derived from has by a name, as it was written there."""
     return next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), _NOTHING)
+
+
+def _living(array: weakref.ref[Any], numbers: Any) -> Any:
+    """An array, or the numbers that it had for ever if nobody has it any more."""
+    found = array()
+    return numbers if found is None else found
+
+
+def _gives_items(value: Any, kinds: tuple[type, ...]) -> bool:
+    """Whether no class of the user's says what the items of a list or a dict are."""
+    return any(type(value).__getitem__ is kind.__getitem__ for kind in kinds)  # type: ignore[attr-defined]
 
 
 def _content(cell: CellType) -> Any:
