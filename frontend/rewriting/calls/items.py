@@ -168,6 +168,22 @@ class _Places:
         del self.items[index]
 
 
+class _Columns:
+    """A structured array as rewritten code writes to it: each field is an array from around."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._array[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if isinstance(index, str):
+            written(self._array[index])[...] = read(value)
+        else:
+            self._array[index] = value
+
+
 class _Keys:
     """A dict as rewritten code writes to it."""
 
@@ -207,6 +223,8 @@ class _Elements:
 def places(x: Any) -> Any:
     """What is written to in the place of ``x``: itself, if it is no list, no dict and no plain
     array."""
+    if issubclass(type(x), np.ndarray) and x.dtype.names is not None:
+        return _Columns(x)
     if type(x) is Buffer:
         return _Elements(x)
     if isinstance(x, dict):

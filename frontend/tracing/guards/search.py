@@ -292,9 +292,10 @@ def _living(array: weakref.ref[Any], numbers: Any) -> Any:
     return numbers if found is None else found
 
 
-def _gives_items(value: Any, kinds: tuple[type, ...]) -> bool:
+def _gives_items(value: Any, kinds: tuple[Any, ...]) -> bool:
     """Whether no class of the user's says what the items of a list or a dict are."""
-    return any(type(value).__getitem__ is kind.__getitem__ for kind in kinds)  # type: ignore[attr-defined]
+    own: Any = type(value)
+    return any(own.__getitem__ is kind.__getitem__ for kind in kinds)
 
 
 def _content(cell: CellType) -> Any:
