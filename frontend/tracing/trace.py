@@ -288,7 +288,7 @@ def _recorded(
         entered = [*ctx.entered.keys()] or draws.functions
         guards = Guards(guards_of(
             function, entered, [capture.array for capture in captures], ctx.around.contents,
-            vars(call.args[0]) if hasattr(function, "receiver") else (), changes))
+            vars(call.args[0]) if hasattr(function, "receiver") else (), changes, ctx.around.same))
         codes = frozenset(ctx.codes or [each.__code__ for each in entered])
         _check_held(guards, [captures[at - len(entries)] for at in written if at >= len(entries)])
     return Traced(ctx.graph, call.structure, out_tree, tuple(entries), out_kinds, captures,

@@ -343,3 +343,53 @@ def test_files_that_are_arrays(tmp_path: Any) -> None:
     stored[1] = 0.0
     assert f(5.0) == -5.0
     np.testing.assert_array_equal(stored, [8.0, 0.0, 3.0])
+
+
+def in_all(x: Any) -> Any:
+    for name in PARAMS:
+        PARAMS[name] -= x
+    for row in ROWS:
+        row *= x
+    ROWS[0][0] += PARAMS["b"][0]
+    return sum(each.sum() for each in (*PARAMS.values(), *ROWS))
+
+
+def test_what_holds_them_is_looked_at_though_its_arrays_are_written() -> None:
+    compiled = weft.compile(on_recompile="silent")(in_all)
+    saved, params, rows = [each.copy() for each in ARRAYS], dict(PARAMS), [*ROWS]
+    changes: tuple[Callable[[], Any], ...] = (
+        lambda: None, lambda: PARAMS.update(c=np.ones(1)), lambda: PARAMS.update(b=np.ones(3)),
+        lambda: ROWS.append(np.ones(4)), lambda: ROWS.pop(1))
+    try:
+        for change in changes:
+            outcomes = []
+            for function in (in_all, compiled):
+                restore(saved)
+                PARAMS.clear()
+                PARAMS.update({name: each.copy() for name, each in params.items()})
+                ROWS[:] = [each.copy() for each in rows]
+                function(2.0)
+                change()
+                outcomes.append((function(2.0), dict(PARAMS), [*ROWS]))
+            for a, b in zip(*map(weft.tree.leaves, outcomes), strict=True):
+                np.testing.assert_array_equal(a, b)
+    finally:
+        PARAMS.clear()
+        PARAMS.update(params)
+        ROWS[:] = rows
+
+
+def test_two_names_of_one_array_may_part() -> None:
+    pair = SimpleNamespace(one=np.zeros(2))
+    pair.other = pair.one
+
+    @weft.compile(on_recompile="silent")
+    def f(x: Any) -> Any:
+        pair.one[0] += x
+        pair.other[1] += x
+        return pair.one.sum()
+
+    assert f(1.0) == 2.0
+    pair.other = np.zeros(2)
+    assert f(1.0) == 3.0
+    np.testing.assert_array_equal(pair.other, [0.0, 1.0])

@@ -21,7 +21,7 @@ from ...tracing.arrays import views
 from ...tracing.arrays.buffer import Buffer, own
 from ...tracing.arrays.closed_over import read, read_nest, written
 from ...tracing.arrays.recorded import JOINING, join
-from ...tracing.context.recorder import TraceContext
+from ...tracing.context.recorder import ACTIVE, TraceContext
 from ...tracing.operand import contains_tracer, is_weak, to_tracer
 from ...tracing.values.tracer import Tracer
 from ..lists.chosen_lists import watch_one
@@ -37,6 +37,7 @@ def item(value: Any, index: Any) -> Any:
     """``value[index]``: a plain array, or a list of numbers or arrays, at a traced place. Items of
     a list of Python's integers, or of floats, are such numbers, as they are without tracing. Raises
     TracerError (W201) for a dict."""
+    _meet(value)
     value, index = read(value), read_index(index)
     parts = index if isinstance(index, tuple) else (index,)
     if isinstance(value, JOINING):
@@ -58,6 +59,11 @@ def item(value: Any, index: Any) -> Any:
             return one_of(value, index, watched=True)
     found = value[index]
     return own(found, ()) if type(value).__module__ == _MAKING else found
+
+
+def _meet(x: Any) -> None:
+    if isinstance(x, (list, dict)) and (ctx := ACTIVE.get()) is not None:
+        ctx.around.meet(x)
 
 
 def _check_key(key: Any) -> None:
@@ -227,6 +233,7 @@ def places(x: Any) -> Any:
         return _Columns(x)
     if type(x) is Buffer:
         return _Elements(x)
+    _meet(x)
     if isinstance(x, dict):
         return _Keys(x)
     return _Places(x) if type(x) is list else written(x)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ....ir.record import record
-from ..arrays.buffer import Buffer
+from ..arrays.buffer import Buffer, is_traced
 
+_MANY = 1 << 12  # items of a list or a dict
 Array = np.ndarray[Any, Any]
 
 
@@ -36,6 +37,9 @@ class Around:
     def __init__(self) -> None:
         self.integers = self.any = False
         self.written: set[int] = set()  # ids of those that are known, and written
+        # Lists and dicts whose items code asks for, with those that they had then; see ``let_go``.
+        self._had: dict[int, tuple[Any, Any]] = {}
+        self.same: dict[int, Any] = {}
         # Of objects from around: what is cached in them, which is traced.
         self.cached: list[tuple[dict[str, Any], str]] = []
         self._known: dict[int, Content] = {}
@@ -65,8 +69,24 @@ class Around:
         """Whether the numbers of an array are."""
         return id(array) in self._known
 
+    def meet(self, items: list[Any] | dict[Any, Any]) -> None:
+        """Remember what a list or a dict has before code sets an item of it."""
+        if id(items) not in self._had and len(items) <= _MANY:
+            self._had[id(items)] = items, _parts(items)
+
     def let_go(self) -> None:
-        """Have objects compute anew what is cached in them, when they are asked next."""
+        """After the trace, see which lists and dicts are the ``same`` as before: of which only
+        arrays were changed in place. Have objects compute anew what is cached in them, when they
+        are asked next."""
+        self.same = {key: items for key, (items, had) in self._had.items()
+                     if _parts(items) == had and not is_traced(items)}
+        self._had.clear()
         for held, name in self.cached:
             held.pop(name, None)
         self.cached.clear()
+
+
+def _parts(items: Any) -> Any:
+    """What tells whether another item is in a list or a dict."""
+    return [(key, id(item)) for key, item in (
+        items.items() if isinstance(items, dict) else enumerate(items))]

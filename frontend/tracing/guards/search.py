@@ -55,13 +55,15 @@ def guards_of(
     arrays: Sequence[np.ndarray[Any, Any]], contents: Sequence[Content] = (),
     given: Collection[str] = (),
     changes: Changes = lambda code: frozenset(),
+    same: Collection[int] = (),
 ) -> list[Guard]:
     """The guards of a trace of ``function``, which entered ``functions``, reads ``arrays`` and
     depends on ``contents``.
     ``given`` are attributes of its object that are arguments of the program. ``changes`` tells the
     names and attributes that code changes itself: that happens while it is traced, so what is there
-    before the next trace says nothing."""
-    search = _Search(function, functions, given, changes)
+    before the next trace says nothing, but for lists and dicts that are the ``same`` afterwards, by
+    their ids."""
+    search = _Search(function, functions, given, changes, same)
     search.spelled()
     search.reached(arrays, {id(each.array): each for each in contents})
     return [*search.found.values()]
@@ -72,9 +74,9 @@ class _Search:
 
     def __init__(
         self, function: Callable[..., Any], functions: Sequence[FunctionType],
-        given: Collection[str], changes: Changes,
+        given: Collection[str], changes: Changes, same: Collection[int],
     ) -> None:
-        self.function, self.functions, self.given = function, functions, given
+        self.function, self.functions, self.given, self.same = function, functions, given, same
         self.changed: frozenset[str] = frozenset().union(
             *[changes(each.__code__) for each in functions])
         self.stored: frozenset[str] = frozenset().union(
@@ -84,6 +86,7 @@ class _Search:
         self.found: dict[tuple[Any, ...], Guard] = {}
         self.seen: dict[int, tuple[Any, Path]] = {}  # things, and the first path to each
         self.arrays: set[int] = set()  # of which there are guards
+        self.written: list[tuple[Path, Any]] = []  # arrays at paths that the function changes
 
     def spelled(self) -> None:
         """Guards of what code names."""
@@ -93,9 +96,14 @@ class _Search:
     def reached(
         self, arrays: Sequence[np.ndarray[Any, Any]], contents: Mapping[int, Content]
     ) -> None:
-        """A guard of each array that has none yet, wherever it is; of its content where that
-        decides what is traced."""
-        wanted = {id(array) for array in arrays} - self.arrays | contents.keys()
+        """A guard of each array that has none yet, wherever it is, and of each name of one that is
+        written to; of its content where that decides what is traced."""
+        reads = {id(array) for array in arrays}
+        for path, value in self.written:
+            if id(value) in reads:
+                self.arrays.add(id(value))
+                self._add(Guard.object(path, value))
+        wanted = reads - self.arrays | contents.keys()
         level = list(self._roots())
         seen: set[int] = set()
         for _ in range(_DEEP):
@@ -137,7 +145,11 @@ class _Search:
     # -- what there is ----------------------------------------------------------------------------
 
     def _visit(self, path: Path, value: Any, depth: int) -> None:
-        if len(self.found) >= _MANY or isinstance(value, Tracer) or self._is_changed(path, value):
+        if len(self.found) >= _MANY or isinstance(value, Tracer):
+            return
+        if self._is_changed(path, value):
+            if isinstance(value, np.ndarray):
+                self.written.append((path, value))
             return
         if isinstance(value, _NUMBERS) or (type(value) is tuple and key_of(value) is not None):
             self._add(Guard(path, Kind.VALUE, value))
@@ -156,7 +168,7 @@ class _Search:
     def _is_changed(self, path: Path, value: Any) -> bool:
         """Whether the function itself changes what is at a path."""
         name = str(path)
-        if name not in self.changed:
+        if name not in self.changed or id(value) in self.same:
             return False
         return name != path.name or name in self.stored or isinstance(
             value, (list, dict, set, deque))
