@@ -108,15 +108,21 @@ def _as_called(x: Any) -> Any:
     """A function that is given away to be called: a user's as its rewritten copy, ``math.erf`` and
     ``max`` as what they mean on traced values. Classes stay what they are: they may be dtypes."""
     if x is print or isinstance(x, BuiltinFunctionType):
-        return reading(x, meaning(x) or recorded(x) or protocols.OPERATORS.get(x) or (
+        return _named(x, meaning(x) or recorded(x) or protocols.OPERATORS.get(x) or (
             BUILTINS.get(x, x)))
     if isinstance(x, np.ufunc):
-        return reading(x, of_lists(x))
+        return _named(x, of_lists(x))
     if (made := recorded(x)) is not None:
-        return reading(x, made)
+        return _named(x, made)
     if type(x) in (list, tuple) and any(map(callable, x)):
         return type(x)(map(_as_called, x))
-    return reading(x, converted(x, sys.modules[__name__])) if is_function(x) else x
+    return _named(x, converted(x, sys.modules[__name__])) if is_function(x) else x
+
+
+def _named(x: Any, found: Any) -> Any:
+    """A function to be given away, as one that reads and is called what it was."""
+    made = reading(x, found)
+    return made if made is found else functools.wraps(x)(made)
 
 
 def _making(function: Any) -> Any:
