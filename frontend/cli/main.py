@@ -50,7 +50,7 @@ from ..face.compile import compile
 from ..face.function import Function
 from ..face.source import is_internal
 from ..interchange.ahead import export
-from ..rewriting.calls.foreign import calls_only
+from ..rewriting.calls.reading import calls_only
 from ..session.costs import load_costs
 from ..session.graph import Graph
 from ..session.saved import tensors_of, with_tensors

@@ -5,6 +5,7 @@
                                  as many, in a program that is made anew
     best is None on some ways    it may be, in this program
     range(sizes[0])              the numbers of the global array are known, in this program
+    sizes[0] += 1                but not those of an array that is written
     a loop draws too much        it is a loop of the program; see ``tracing/context/request``
 
 What is of no use is taken back: the error is that of the first attempt.
@@ -54,11 +55,16 @@ class Attempts:
         first: Exception | None = None     # the problem before all integers were static
         optional: Exception | None = None  # before names might be None
         unknown: Exception | None = None   # before numbers of arrays from around were known
+        conflict: Exception | None = None  # before those that are written were not
         request = self._request(call)
         while True:
             found = _untyped(call) or make(call, request)
             if not isinstance(found, Need):
                 return found, call
+            if not found.written <= request.written:
+                conflict = conflict or found.problem
+                request = replace(request, written=request.written | found.written, loops=Loops())
+                continue
             if found.known and not _numbers(found, call):
                 unknown = unknown or found.problem
                 request = replace(request, known=found.known, loops=Loops())
@@ -69,7 +75,7 @@ class Attempts:
             if loops is not None:
                 request = replace(request, loops=loops)
                 continue
-            problem = found.problem
+            problem = conflict or found.problem
             assert problem is not None  # else there are loops to go on with
             if not isinstance(problem, Error):
                 raise problem

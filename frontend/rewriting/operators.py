@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable
 from types import BuiltinFunctionType
 from typing import Any
@@ -16,8 +16,7 @@ import numpy as np
 
 from ..face import tree
 from ..tracing.arrays.buffer import own
-from ..tracing.arrays.closed_over import read, read_all, written
-from ..tracing.arrays.recorded import constructed, of_its_own, recorded
+from ..tracing.arrays.recorded import constructed, recorded
 from ..tracing.late import LateText
 from ..tracing.values.tracer import Tracer
 from .calls import items, lists, protocols
@@ -27,6 +26,7 @@ from .calls.functions import called_as, converted, is_function
 from .calls.heaps import heapify, heappop, heappush, least
 from .calls.items import item_of_row
 from .calls.protocols import attribute, binary, in_place, iterated, set_attribute, single
+from .calls.reading import method_of, reading
 from .calls.texts import formatted, joined, meaning, percent
 from .lists.filtered import Filtered, filtered
 from .lists.growing import extended, growing, let_go, own_name, popleft, queue
@@ -41,64 +41,25 @@ from .regions.telling import told
 from .source.matching import has_keys, is_one, is_row, middle, part, without
 
 __all__ = ["UNBOUND", "Filtered", "Fresh", "attribute", "binary", "both", "called", "caught",
-           "chained", "check", "choose", "compared", "either", "extended", "filtered", "for_",
-           "formatted", "given", "growing", "has_keys", "heapify", "heappop", "heappush", "if_",
-           "in_place", "is_one", "is_row", "item", "item_of_row", "iterated", "joined", "known",
-           "least", "let_go", "manager", "middle", "negated", "own_name", "own_names", "part",
-           "percent", "places", "popleft", "queue", "raised", "result", "set_attribute", "single",
-           "sliced", "truth", "values", "while_", "without"]
+           "chained", "check", "choose", "compared", "either", "extended", "fields", "filtered",
+           "for_", "formatted", "given", "growing", "has_keys", "heapify", "heappop", "heappush",
+           "if_", "in_place", "index", "is_one", "is_row", "item", "item_of_row", "iterated",
+           "joined", "known", "least", "let_go", "manager", "middle", "negated", "own_name",
+           "own_names", "part", "percent", "places", "popleft", "queue", "raised", "result",
+           "set_attribute", "single", "sliced", "truth", "updated", "values", "while_", "without"]
 
-_LIBRARIES = frozenset({"numpy", "scipy"})
-_CALLING = frozenset({*_LIBRARIES, __name__.partition(".")[0]})
-_WRITING = frozenset({"fill", "sort", "partition", "put", "itemset", "setfield", "byteswap",
-                      "resize"})
-# What writes to its first argument, methods of ufuncs among them.
-_FIRST = frozenset({"at", "copyto", "put", "place", "putmask", "put_along_axis", "fill_diagonal"})
-# What asks who an array is, or keeps it as it is.
-_ASKING = frozenset({id, isinstance, issubclass, type, callable, hash, hasattr, getattr, setattr,
-                     delattr, object, super, vars, dir, print, repr, str, len})
-_KEEPING = frozenset({list, dict, set, tuple, deque})
+_CALLING = frozenset({"numpy", "scipy", __name__.partition(".")[0]})
 
 
 def called(function: Any) -> Any:
     """What rewritten code calls instead of a function, which may call those that it is given."""
-    if type(array := getattr(function, "__self__", None)) is np.ndarray:
-        function = _method(array, function)
+    array = getattr(function, "__self__", None)
+    if issubclass(type(array), np.ndarray) and hasattr(np.ndarray, function.__name__):
+        function = method_of(array, function)
     found = entered(function)
     if _calls_back(function):
         found = _calling(found)
-    return _reading(function, found) if _takes_numbers(function) else found
-
-
-def _method(array: Any, function: Any) -> Any:
-    """A method of an array from around, as one of what the trace has of it."""
-    name = function.__name__
-    memory = written(array) if name in _WRITING else read(array)
-    return function if memory is array else getattr(memory, name)
-
-
-def _takes_numbers(function: Any) -> bool:
-    """Whether a function is not the user's, and asks for numbers of the arrays that it is given."""
-    if isinstance(function, (BuiltinFunctionType, np.ufunc)) or (
-            isinstance(function, type) and function.__module__ in ("builtins", "numpy")):
-        return not (function in _ASKING or type(getattr(function, "__self__", None)) in _KEEPING)
-    return str(getattr(function, "__module__", None) or "").partition(".")[0] in _LIBRARIES
-
-
-def _reading(original: Any, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Such a function, to which arrays from around are given as the trace has them."""
-    writes = getattr(original, "__name__", "") in _FIRST
-
-    def call(*args: Any, **options: Any) -> Any:
-        out = options.pop("out", None)
-        if writes:
-            args = written(args[0]), *args[1:]
-        given, named = read_all(args, options)
-        if out is not None:
-            named["out"] = tuple(map(written, out)) if type(out) is tuple else written(out)
-        return own(of_its_own(function(*given, **named), given), given)
-
-    return call
+    return reading(function, found)
 
 
 def entered(function: Any) -> Any:
@@ -147,12 +108,21 @@ def _as_called(x: Any) -> Any:
     """A function that is given away to be called: a user's as its rewritten copy, ``math.erf`` and
     ``max`` as what they mean on traced values. Classes stay what they are: they may be dtypes."""
     if x is print or isinstance(x, BuiltinFunctionType):
-        return meaning(x) or recorded(x) or protocols.OPERATORS.get(x) or BUILTINS.get(x, x)
+        return _named(x, meaning(x) or recorded(x) or protocols.OPERATORS.get(x) or (
+            BUILTINS.get(x, x)))
+    if isinstance(x, np.ufunc):
+        return _named(x, of_lists(x))
     if (made := recorded(x)) is not None:
-        return made
+        return _named(x, made)
     if type(x) in (list, tuple) and any(map(callable, x)):
         return type(x)(map(_as_called, x))
-    return converted(x, sys.modules[__name__]) if is_function(x) else x
+    return _named(x, converted(x, sys.modules[__name__])) if is_function(x) else x
+
+
+def _named(x: Any, found: Any) -> Any:
+    """A function to be given away, as one that reads and is called what it was."""
+    made = reading(x, found)
+    return made if made is found else functools.wraps(x)(made)
 
 
 def _making(function: Any) -> Any:
@@ -185,7 +155,8 @@ def compared(sign: str, left: Any, right: Any) -> Any:
     return protocols.ordered(sign, left, right, comparisons.compared)
 
 
-sliced, known = slice, bool
+sliced, known, index = slice, bool, items.read_index
+updated, fields = items.Updated, protocols.Fields
 
 
 def check(test: Any, message: Any) -> None:

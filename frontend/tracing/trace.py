@@ -40,6 +40,7 @@ from ..face.source import is_library
 from ..numpy_api.dispatch import NumpyApi
 from ..numpy_api.host import Warned
 from .arguments import Call, described
+from .arrays.closed_over import check_apart
 from .arrays.variable import Variable
 from .arrays.views import refresh
 from .containers import Change, Containers, Fill, Path, filling, found_at, resolved
@@ -251,7 +252,8 @@ def _once(
             told.__suppress_context__ = True
         need = ctx.asked.need(told or problem)
         return replace(need, static=_named(need.static, entries),
-                       known=ctx.around.more(request.known))
+                       known=ctx.around.more(request.known),
+                       written=frozenset(ctx.around.written))
     finally:
         if ctx is not None and not ctx.ended:
             uncomputed(ctx.computed)
@@ -299,9 +301,11 @@ def _recorded(
             out_tree, out_kinds, filled = _record(
                 ctx, function, call.structure, inputs, call.signature)
             written = _written(ctx, entries, inputs)
+            check_apart(ctx)
         ctx.finish()
     finally:
         ctx.alive = False
+        ctx.around.let_go()
     capacity = _capacity(ctx)
     captures = tuple(ctx.captures)
     inputs.clear()
@@ -323,7 +327,7 @@ def _recorded(
         entered = [*ctx.entered.keys()] or draws.functions
         guards = Guards(guards_of(
             function, entered, [capture.array for capture in captures], ctx.around.contents,
-            vars(call.args[0]) if hasattr(function, "receiver") else (), changes))
+            vars(call.args[0]) if hasattr(function, "receiver") else (), changes, ctx.around.same))
         codes = frozenset(ctx.codes or [each.__code__ for each in entered])
         held = {id(guard.value()) for guard in guards if guard.kind is Kind.OBJECT}
         _check_held(held, [captures[at - len(entries)] for at in written if at >= len(entries)])
@@ -356,7 +360,10 @@ def _check_held(held: Collection[int], written: Sequence[Capture]) -> None:
     """Raises TracerError (W203) for an array that is written to and that nobody holds who is known:
     what it holds after a call would be there in the next."""
     for capture in written:
-        if id(capture.array) not in held:
+        array: Any = capture.array
+        while array is not None and id(array) not in held:
+            array = getattr(array, "base", None)  # of a field of a structured array
+        if array is None:
             raise error("W203", f"{capture.param.name.removesuffix(':0')} is written to, and was "
                                 "made while the function is traced, by code that is not",
                         types=[capture.param.type], hint="copy it first: own = np.array(y)")

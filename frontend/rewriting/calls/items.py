@@ -19,14 +19,15 @@ from ...face import tree
 from ...face.source import user_loc
 from ...tracing.arrays import views
 from ...tracing.arrays.buffer import Buffer, own
-from ...tracing.arrays.closed_over import read, written
+from ...tracing.arrays.closed_over import read, read_nest, written
 from ...tracing.arrays.recorded import JOINING, join
-from ...tracing.context.recorder import TraceContext
+from ...tracing.context.recorder import ACTIVE, TraceContext
 from ...tracing.operand import contains_tracer, is_weak, to_tracer
 from ...tracing.values.tracer import Tracer
 from ..lists.chosen_lists import watch_one
 from ..regions.branches import choose
 from ..regions.state import context_of, is_array, leaves
+from .protocols import Cell
 
 _MAKING = type(np.mgrid).__module__  # of np.mgrid and np.r_, whose items are new arrays
 MANY = 64  # items, of which each is chosen anew
@@ -36,14 +37,15 @@ def item(value: Any, index: Any) -> Any:
     """``value[index]``: a plain array, or a list of numbers or arrays, at a traced place. Items of
     a list of Python's integers, or of floats, are such numbers, as they are without tracing. Raises
     TracerError (W201) for a dict."""
-    value, index = read(value), _read_index(index)
+    _meet(value)
+    value, index = read(value), read_index(index)
     parts = index if isinstance(index, tuple) else (index,)
     if isinstance(value, JOINING):
         return own(join(value, index), ())
     bounds = [end for part in parts if isinstance(part, slice) for end in (part.start, part.stop)]
     traced = next((part for part in (*parts, *bounds) if isinstance(part, Tracer)), None)
-    if isinstance(value, dict) and contains_tracer(index):
-        raise next(part for part in tree.leaves(index) if isinstance(part, Tracer)).no_key()
+    if isinstance(value, dict):
+        _check_key(index)
     if traced is not None:
         if type(value) is np.ndarray or (
                 type(value) in (list, tuple) and all(map(is_array, value))):
@@ -59,9 +61,23 @@ def item(value: Any, index: Any) -> Any:
     return own(found, ()) if type(value).__module__ == _MAKING else found
 
 
-def _read_index(index: Any) -> Any:
+def _meet(x: Any) -> None:
+    if isinstance(x, (list, dict)) and (ctx := ACTIVE.get()) is not None:
+        ctx.around.meet(x)
+
+
+def _check_key(key: Any) -> None:
+    """Raises TracerError (W201) for what is no key of a dict, as it is traced."""
+    if contains_tracer(key):
+        raise next(part for part in tree.leaves(key) if isinstance(part, Tracer)).no_key()
+
+
+def read_index(index: Any) -> Any:
+    """An index as a function reads it, of arrays from around, too."""
     if type(index) is tuple:
-        return tuple(map(read, index))
+        return tuple(map(read_index, index))
+    if type(index) is slice:
+        return slice(read(index.start), read(index.stop), read(index.step))
     return read(index)
 
 
@@ -114,13 +130,14 @@ def one_of(items: Sequence[Any], at: Any, watched: bool = False) -> Any:
 
 def _one_of(items: Sequence[Any], index: Any, ctx: TraceContext) -> Any:
     """An item of a list. It is one of several arrays, so who writes to it may not read these."""
+    items = list(map(read, items))
     for each in items:
         if isinstance(each, Buffer) and each.memory().ctx is ctx:
             each.traced()  # as what is written to it through another name is
     found: Any = ctx.apply(to_tracer, (items,))[index]
     if isinstance(index, Tracer) and not index.ndim and {*map(_kind, items)} in ({int}, {float}):
         return Tracer(found.ctx, found.value, weak=True)
-    for each in map(views.memory_of, leaves(list(items))[0]):
+    for each in map(views.memory_of, leaves(items)[0]):
         if each is not None and found.ndim:
             views.may_share(found, each)
     return found
@@ -157,6 +174,41 @@ class _Places:
         del self.items[index]
 
 
+class _Columns:
+    """A structured array as rewritten code writes to it: each field is an array from around."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._array[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if isinstance(index, str):
+            written(self._array[index])[...] = read(value)
+        else:
+            self._array[index] = value
+
+
+class _Keys:
+    """A dict as rewritten code writes to it."""
+
+    def __init__(self, items: dict[Any, Any]) -> None:
+        self._items = items
+
+    def __getitem__(self, key: Any) -> Any:
+        _check_key(key)
+        return self._items[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        _check_key(key)
+        self._items[key] = value
+
+    def __delitem__(self, key: Any) -> None:
+        _check_key(key)
+        del self._items[key]
+
+
 def _same(x: Any) -> Any:
     return x
 
@@ -171,11 +223,34 @@ class _Elements:
         return item(self._array, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._array[_read_index(index)] = read(value)
+        self._array[index] = read_nest(value)
 
 
 def places(x: Any) -> Any:
-    """What is written to in the place of ``x``: itself, if it is no list and no plain array."""
+    """What is written to in the place of ``x``: itself, if it is no list, no dict and no plain
+    array."""
+    if issubclass(type(x), np.ndarray) and x.dtype.names is not None:
+        return _Columns(x)
     if type(x) is Buffer:
         return _Elements(x)
+    _meet(x)
+    if isinstance(x, dict):
+        return _Keys(x)
     return _Places(x) if type(x) is list else written(x)
+
+
+class Updated:
+    """The places of which ``a[i] += b`` changes one."""
+
+    def __init__(self, places: Any) -> None:
+        self._places = places
+        self._old: Any = None
+
+    def __getitem__(self, index: Any) -> Cell:
+        self._old = self._places[index]
+        return Cell(self._old)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if isinstance(self._places, _Places) and isinstance(index, Tracer) and value is self._old:
+            return  # which is one of the items, and was changed in place
+        self._places[index] = value

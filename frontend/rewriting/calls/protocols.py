@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ...tracing.arrays.buffer import Buffer, TracedBuffer
+from ...tracing.arrays.buffer import Buffer, TracedBuffer, is_traced
 from ...tracing.arrays.closed_over import LAYOUT, read, read_beside, written
 from ...tracing.classes import class_of
 from ...tracing.context.recorder import ACTIVE
@@ -71,7 +71,7 @@ def method(x: Any, name: str) -> Callable[..., Any] | None:
 
 def attribute(x: Any, name: str) -> Any:
     """``x.name``, which may be a property of the user's, or another descriptor."""
-    if type(x) is np.ndarray and name not in LAYOUT:
+    if issubclass(type(x), np.ndarray) and name not in LAYOUT and hasattr(np.ndarray, name):
         x = read(x)
     kind: Any = type(x)
     if name == "__class__" and (shown := class_of(x)) is not kind:
@@ -116,7 +116,7 @@ def get_attribute(x: Any, name: str, *default: Any) -> Any:
 
 def set_attribute(value: Any, x: Any, name: str) -> None:
     """``x.name = value``, which may be a property of the user's, or another descriptor."""
-    if name not in LAYOUT:
+    if name not in LAYOUT and hasattr(np.ndarray, name):
         x = written(x)
     kind = type(x)
     found = None if kind in _PLAIN else _of_class(kind, name)
@@ -213,7 +213,7 @@ def binary(sign: str, a: Any, b: Any) -> Any:
 
 def in_place(sign: str, a: Any, b: Any) -> Any:
     """``a += b`` and its kin: what ``a`` is bound to."""
-    if type(a) is np.ndarray and (memory := written(a)) is not a:
+    if issubclass(type(a), np.ndarray) and (memory := written(a)) is not a:
         found = in_place(sign, memory, b)
         return a if found is memory else found
     b = read(b)
@@ -226,6 +226,34 @@ def in_place(sign: str, a: Any, b: Any) -> Any:
     if copy is None and _of_class(type(a), own) is not None:
         return _IN_PLACE[sign](a, b)
     return binary(sign, a, b)
+
+
+class Cell:
+    """What ``a[i] += b`` changes: see ``in_place``."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def _method_in_place(sign: str) -> Callable[[Cell, Any], Any]:
+    return lambda cell, other: in_place(sign, cell.value, other)
+
+
+for _sign, _name in _NAMES.items():
+    setattr(Cell, f"__i{_name}__", _method_in_place(_sign))
+
+
+class Fields:
+    """The object of which ``f().x += b`` changes an attribute."""
+
+    def __init__(self, x: Any) -> None:
+        object.__setattr__(self, "_x", x)
+
+    def __getattribute__(self, name: str) -> Cell:
+        return Cell(attribute(object.__getattribute__(self, "_x"), name))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        set_attribute(value, object.__getattribute__(self, "_x"), name)
 
 
 def ordered(sign: str, a: Any, b: Any, plain: Callable[[str, Any, Any], Any]) -> Any:

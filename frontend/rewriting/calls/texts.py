@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ...face.source import is_internal, user_frame
+from ...tracing.arrays.closed_over import read_nest
 from ...tracing.context.recorder import ACTIVE
 from ...tracing.late import GIVE_TEXTS, holds, late
 from ...tracing.telling import Stream, is_standard, stream_of, tell, tell_print
@@ -40,6 +41,7 @@ _LEVELS: MappingProxyType[str, int] = MappingProxyType({
 
 def formatted(value: Any, form: int, spec: Any = "") -> Any:
     """What an f-string makes of a value: ``{value!r:spec}``."""
+    value = read_nest(value)
     ctx, method = ACTIVE.get(), type(value).__format__
     if form == -1 and isinstance(method, FunctionType) and ctx is not None and holds(value):
         copy = ctx.as_written(method)
@@ -63,7 +65,7 @@ def _joined(*parts: str) -> str:
 
 def percent(form: Any, values: Any) -> Any:
     """``form % values``."""
-    return late(operator.mod, form, values) if isinstance(form, str) else (
+    return late(operator.mod, form, read_nest(values)) if isinstance(form, str) else (
         binary("%", form, values))
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from ....ir.diagnose import Error
 from ...tracing.arrays import views
 from ...tracing.arrays.buffer import Buffer
+from ...tracing.arrays.closed_over import may_be_written, written
 from ...tracing.arrays.outside import OutsideError
 from ...tracing.context.recorder import TraceContext
 from ...tracing.values.tracer import Tracer
@@ -29,25 +30,32 @@ from .unseen import Changed, is_outside, unchanged
 
 class Adopted:
     """The names of a region in the trace ``ctx``, and what it has to have besides: copies of
-    ``arrays``, and the contents of ``things``, as values of more names."""
+    ``arrays``, and the contents of ``things``, as values of more names. Names of arrays from around
+    have what the trace has of these as long as the region is traced."""
 
     def __init__(self, ctx: TraceContext, get: Get, put: Put, names: Sequence[str]) -> None:
         self.ctx, self._get, self._put, self._own = ctx, get, put, len(names)
         self.names = list(names)
-        self.before = settled(get())
-        put(self.before)
         self.arrays: list[Tracer] = []
         self.things: list[Any] = []
-
+        self._around: dict[int, tuple[Any, Any]] = {}
+        self.before = tuple(map(self._entered, settled(get())))
+        self.put(self.before)
     def get(self) -> tuple[Any, ...]:
         """What the names are bound to."""
         return (*self._get(), *map(_content, self.things))
 
     def put(self, values: Sequence[Any]) -> None:
         """Bind the names."""
-        self._put(values[:self._own])
+        self._put([self._around.get(id(each), (None, each))[1] for each in values[:self._own]])
         for thing, content in zip(self.things, values[self._own:], strict=True):
             _fill(thing, content)
+
+    def _entered(self, value: Any) -> Any:
+        made = written(value) if may_be_written(value) else value
+        if made is not value:
+            self._around[id(made)] = made, value
+        return made
 
     @contextmanager
     def part(self, *run: Callable[..., Any]) -> Iterator[None]:

@@ -14,6 +14,7 @@ from ....ir.record import replace
 from ...face import tree
 from ...face.source import user_loc
 from ...tracing.arrays import views
+from ...tracing.arrays.closed_over import memory_of
 from ...tracing.arrays.selection import Selection
 from ...tracing.context.active import current
 from ...tracing.context.recorder import TraceContext
@@ -270,7 +271,7 @@ class _Merge:
         if not regions.agree(first, second):
             raise regions.disagreement(name + path, first[0], second[0])
         return None, self._result(name + path, first, second,
-                                  (views.memory_of(a), views.memory_of(b)))
+                                  (memory_of(a), memory_of(b)))
 
     def regions(self) -> list[Region]:
         """The regions with these results only."""

@@ -22,6 +22,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ...face import tree
 from ...face.source import user_loc
+from ...tracing.arrays.closed_over import read_beside
 from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.growing import GrowingList
 from ...tracing.context.active import current
@@ -100,6 +101,7 @@ def equal(left: Any, right: Any) -> Any:
     """Whether two values are equal as items of nests are: the same object is."""
     if left is right:
         return True
+    left, right = read_beside(left, right), read_beside(right, left)
     if isinstance(left, Range) or isinstance(right, Range):
         one, other = (left, right) if isinstance(left, Range) else (right, left)
         return as_bool(one.equal(other))
@@ -178,7 +180,7 @@ def contains(item: Any, items: Any) -> Any:
     if isinstance(items, Range):
         return as_bool(items.holds(item))
     if is_traced(items) or isinstance(items, FilteredList):
-        return np.any(np.equal(items, item))
+        return as_bool(np.any(np.equal(items, item)))
     if not isinstance(items, (*_CONTAINERS, range)) or not (
             has_traced(item, surely=not isinstance(items, _ROWS)) or (
                 isinstance(items, (*_ROWS, ValuesView)) and any(map(has_traced, items)))):

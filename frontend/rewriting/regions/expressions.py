@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...tracing.arrays.closed_over import read_beside
+from ...tracing.arrays.closed_over import read, read_beside
 from ...tracing.arrays.maybe import is_maybe
 from ...tracing.values.shown import shown_class
 from ...tracing.values.tracer import Tracer
@@ -54,7 +54,9 @@ def chained(left: Any, *links: tuple[str, Part]) -> Any:
     """``a < b < c``: each operand is computed once, and no more than are needed."""
     (name, part), *rest = links
     right = part()
-    if not name.startswith("is"):
+    if name.endswith("in"):
+        left, right = read(left), read(right)
+    elif not name.startswith("is"):
         left, right = read_beside(left, right), read_beside(right, left)
     found = _COMPARE[name](left, right)
     if not rest:

@@ -18,7 +18,7 @@ from ....ir.diagnose import Error, error
 from ....ir.types import BOOL
 from ...face import tree
 from ...face.source import user_loc
-from ...tracing.arrays import views
+from ...tracing.arrays import closed_over, views
 from ...tracing.arrays.buffer import Buffer, TracedBuffer
 from ...tracing.arrays.chosen import Chosen
 from ...tracing.arrays.filtered import FilteredList
@@ -88,12 +88,12 @@ class Unbound:
 UNBOUND = Unbound()
 
 
-def values(*reads: Callable[[], Any]) -> tuple[Any, ...]:
+def values(*names: Callable[[], Any]) -> tuple[Any, ...]:
     """What names are bound to, or ``UNBOUND``."""
     found = []
-    for read in reads:
+    for bound in names:
         try:
-            found.append(read())
+            found.append(bound())
         except (NameError, AttributeError):
             found.append(UNBOUND)
     return tuple(found)
@@ -315,6 +315,8 @@ def alike(a: Any, b: Any) -> bool:
     if type(a) is not type(b) or is_traced(a):
         return False
     if isinstance(a, np.ndarray):
+        if closed_over.is_around(a) or closed_over.is_around(b):
+            return False  # what they hold is read at each call
         return bool(a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
     if isinstance(a, (float, np.floating)):
         return np.float64(a).tobytes() == np.float64(b).tobytes()
@@ -332,6 +334,7 @@ def rebuilt(structure: tree.TreeDef, parts: Sequence[Any]) -> Any:
 
 def truth(x: Any) -> Any:
     """``bool(x)``, or a traced bool."""
+    x = closed_over.read(x)
     if isinstance(x, FilteredList):
         return x.shape[0] > 0
     if isinstance(x, Range):

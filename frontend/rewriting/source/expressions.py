@@ -136,13 +136,15 @@ class Expressions(ast.NodeTransformer):
             return ours("item_of_row", [self.visit(part) for part in (
                 inner.value, inner.slice, node.slice)], node)
         self.generic_visit(node)
-        if not isinstance(node.ctx, ast.Load):
-            node.value = ours("places", [node.value], node.value)
-            return node
         if isinstance(node.slice, ast.Tuple):
             node.slice.elts = list(map(sliced, node.slice.elts))
         node.slice = sliced(node.slice)
-        return ours("item", [node.value, node.slice], node)
+        if isinstance(node.ctx, ast.Load):
+            return ours("item", [node.value, node.slice], node)
+        node.value = ours("places", [node.value], node.value)
+        if not isinstance(node.slice, ast.Constant):
+            node.slice = ours("index", [node.slice], node.slice)
+        return node
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
         return self._filtered("filtered", node)

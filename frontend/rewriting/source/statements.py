@@ -182,7 +182,7 @@ class _Scope(Expressions, ast.NodeTransformer):
         path = path_of(target)
         self.generic_visit(node)
         if path is None:
-            return node
+            return self._updated(node)
         made = ours("in_place", [ast.Constant(SIGNS[type(node.op)]),
                                   path_node(path, ast.Load()), node.value], node)
         if isinstance(target, ast.Attribute):
@@ -190,6 +190,16 @@ class _Scope(Expressions, ast.NodeTransformer):
             stored = ours("set_attribute", [made, owner, ast.Constant(target.attr)], node)
             return ast.copy_location(ast.Expr(stored), node)
         return ast.copy_location(ast.Assign([target], made), node)
+
+    @staticmethod
+    def _updated(node: ast.AugAssign) -> ast.AugAssign:
+        """``a[i] += b`` and ``f().x += b``, of which Python asks each part once."""
+        target = node.target
+        if isinstance(target, ast.Subscript):
+            target.value = ours("updated", [target.value], target.value)
+        elif isinstance(target, ast.Attribute):
+            target.value = ours("fields", [target.value], target.value)
+        return node
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         as_truths(node.test)

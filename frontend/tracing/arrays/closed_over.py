@@ -5,7 +5,8 @@
     range(c[0])        decides what is traced. Then the numbers that c has are *known*, and a guard:
                        integers, or all arrays that code asks for numbers (``Request.known``)
 
-NumPy's own arrays in rewritten code are such; those that a function makes are buffers.
+NumPy's own arrays in rewritten code are such, files that are arrays among them; those that a
+function makes are buffers.
 """
 
 from __future__ import annotations
@@ -16,17 +17,24 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.diagnose import error
+from ....ir.diagnose import Error, error
 from ....ir.types import number_kind
 from ...face.source import user_loc
 from ..context.around import Known
 from ..context.recorder import ACTIVE, TraceContext
-from .buffer import is_traced
+from ..subclasses import computes_itself
+from . import views
+from .array import TracedArray
+from .buffer import Buffer, is_traced
 
 
 def _met(x: Any) -> TraceContext | None:
     """The trace in which an array from around is met; None for anything else."""
-    if type(x) is not np.ndarray or number_kind(x.dtype) not in "biufc":
+    kind = type(x)  # tracers say that they are arrays
+    if kind is not np.ndarray and (not issubclass(kind, np.ndarray) or issubclass(kind, Buffer) or (
+            computes_itself(kind))):
+        return None
+    if number_kind(x.dtype) not in "biufc":
         return None
     ctx = ACTIVE.get()
     return None if ctx is None or ctx.root.endless else ctx
@@ -40,9 +48,27 @@ def read(x: Any) -> Any:
     root, whole = ctx.root, number_kind(x.dtype) in "biu"
     root.around.any = True
     root.around.integers |= whole
-    if root.request.known >= (Known.INTEGERS if whole else Known.ALL) and not root.has_written(x):
+    if root.request.known >= (Known.INTEGERS if whole else Known.ALL) and (
+            id(x) not in root.request.written and not root.has_written(x)):
         return root.around.numbers_of(x)
     return ctx.captured(x)
+
+
+def is_around(x: Any) -> bool:
+    """Whether a value is an array from around."""
+    return _met(x) is not None
+
+
+def may_be_written(x: Any) -> bool:
+    """Whether a value is an array from around whose numbers are not known."""
+    ctx = _met(x)
+    return ctx is not None and not ctx.root.around.is_known(x)
+
+
+def memory_of(x: Any) -> TracedArray | None:
+    """``views.memory_of``, of an array from around, too."""
+    ctx = _met(x)
+    return views.memory_of(x if ctx is None else ctx.captured(x))
 
 
 def read_beside(x: Any, other: Any) -> Any:
@@ -58,10 +84,24 @@ def written(x: Any) -> Any:
     if ctx is None:
         return x
     if ctx.root.around.is_known(x):
-        raise error("W203", "the numbers of an array decide what the function does, and it writes "
-                            "to that array", locs=user_loc(),
-                    hint="pass it as an argument, or use another array for what is written")
+        raise _decides(ctx, x)
     return ctx.captured(x)
+
+
+def _decides(ctx: TraceContext, known: Any) -> Error:
+    ctx.root.around.written.add(id(known))
+    return error("W203", "the numbers of an array decide what the function does, and it writes to "
+                         "that array", locs=user_loc(),
+                 hint="pass it as an argument, or use another array for what is written")
+
+
+def check_apart(ctx: TraceContext) -> None:
+    """Raises TracerError (W203) where an array that was written to has the memory of one whose
+    numbers are known."""
+    for at, _ in ctx.written_captures():
+        for each in ctx.around.contents:
+            if np.may_share_memory(ctx.captures[at].array, each.array):
+                raise _decides(ctx, each.array)
 
 
 def read_all(
@@ -70,15 +110,20 @@ def read_all(
     """What a function that is not the user's is given; arrays in lists and tuples as well."""
     ctx = ACTIVE.get()
     beside = ctx is not None and ctx.root.request.known == Known.ALL and is_traced((args, options))
-    return tuple([_read_nest(x, beside) for x in args]), {
-        name: _read_nest(x, beside) for name, x in options.items()}
+    return tuple([read_nest(x, beside) for x in args]), {
+        name: read_nest(x, beside) for name, x in options.items()}
 
 
-def _read_nest(x: Any, beside: bool) -> Any:
-    if type(x) in (list, tuple) and any(type(item) in (np.ndarray, list, tuple) for item in x):
-        return type(x)([_read_nest(item, beside) for item in x])
+def read_nest(x: Any, beside: bool = False) -> Any:
+    """An array from around, or those in a list, a tuple or a dict, as ``read`` gives them.
+    ``beside`` a traced value nobody asks for the numbers of one."""
+    if type(x) in (list, tuple) and any(
+            isinstance(item, (np.ndarray, list, tuple, dict)) for item in x):
+        return type(x)([read_nest(item, beside) for item in x])
+    if type(x) is dict:
+        return {key: read_nest(item, beside) for key, item in x.items()}
     if beside and type(x) is np.ndarray and number_kind(x.dtype) not in "biu":
-        return x  # beside a traced one nobody asks for its numbers; integers may be places
+        return x  # integers may be places
     return read(x)
 
 

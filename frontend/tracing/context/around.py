@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ....ir.record import record
-from ..arrays.buffer import Buffer
+from ..arrays.buffer import Buffer, is_traced
 
+_MANY = 1 << 12  # items of a list or a dict
 Array = np.ndarray[Any, Any]
 
 
@@ -35,6 +36,10 @@ class Around:
 
     def __init__(self) -> None:
         self.integers = self.any = False
+        self.written: set[int] = set()  # ids of those that are known, and written
+        # Lists and dicts whose items code asks for, with those that they had then; see ``let_go``.
+        self._had: dict[int, tuple[Any, Any]] = {}
+        self.same: dict[int, Any] = {}
         self._known: dict[int, Content] = {}
 
     @property
@@ -66,3 +71,21 @@ class Around:
     def is_known(self, array: Array) -> bool:
         """Whether the numbers of an array are."""
         return id(array) in self._known
+
+    def meet(self, items: list[Any] | dict[Any, Any]) -> None:
+        """Remember what a list or a dict has before code sets an item of it."""
+        if id(items) not in self._had and len(items) <= _MANY:
+            self._had[id(items)] = items, _parts(items)
+
+    def let_go(self) -> None:
+        """After the trace, see which lists and dicts are the ``same`` as before: of which only
+        arrays were changed in place."""
+        self.same = {key: items for key, (items, had) in self._had.items()
+                     if _parts(items) == had and not is_traced(items)}
+        self._had.clear()
+
+
+def _parts(items: Any) -> Any:
+    """What tells whether another item is in a list or a dict."""
+    return [(key, id(item)) for key, item in (
+        items.items() if isinstance(items, dict) else enumerate(items))]

@@ -63,11 +63,18 @@ class Captures(Generic[T]):
 
     def find(self, array: Array) -> T | None:
         """What the trace has of an array, if that is captured."""
-        held = self._held.get(id(array))
+        held = self._held.get(id(array)) or self._field(array)
         if held is not None and array.shape != held.capture.param.type.shape:
             self._keep_shapes()
             held = None
         return None if held is None else held.tracer
+
+    def _field(self, array: Array) -> _Held[T] | None:
+        """A field of a structured array, which is a new view each time that code asks for it."""
+        if not isinstance(array.base, np.ndarray) or array.base.dtype.names is None:
+            return None
+        return next((held for held in self._held.values() if held.capture.array.base is array.base
+                     and held.capture.array.__array_interface__ == array.__array_interface__), None)
 
     def add(self, capture: Capture, tracer: T, locs: tuple[Loc, ...]) -> T:
         """Capture an array, which is used at ``locs``."""

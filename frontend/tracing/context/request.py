@@ -44,6 +44,7 @@ class Need:
     loop: bool = False      # one more is known that had better be a loop of the program
     straight: bool = False  # loops that do not branch had better be, too: they draw many nodes
     known: int = 0  # of which arrays from around the numbers had better be known (``Known``)
+    written: frozenset[int] = frozenset()  # arrays whose numbers are known, and had better not be
 
 
 class Start(Enum):
@@ -121,13 +122,15 @@ class Request:
     knows how long they become, none if it is 0. ``optional``: names may be None on some ways.
     ``flags``: bools among the arguments rather become static than that the program branches on
     them. ``inout``: arrays among the arguments, and those from around, may be written to, which
-    the caller then sees. ``known``: of which arrays from around the numbers are (``Known``)."""
+    the caller then sees. ``known``: of which arrays from around the numbers are (``Known``), but
+    for those that are ``written``, by their ids."""
 
     capacity: int = 0
     optional: bool = False
     flags: bool = False
     inout: bool = False
     known: int = 0
+    written: frozenset[int] = frozenset()
     loops: Loops = field(default_factory=Loops)
 
 

@@ -151,7 +151,8 @@ def _parts(item: Any) -> Iterable[tuple[str, Any]]:
         return [("", item.__func__), ("", item.__self__)]
     if isinstance(item, WeakMethod):
         return [("", item.function), ("", item.instance())]
-    inner = getattr(item, "py_func", None)
+    ours = is_internal_name(type(item).__module__ or "")  # of others this could run code
+    inner = getattr(item, "py_func", None) if ours else None
     if inner is not None:
         return [("", inner)]
     call = type(item).__dict__.get("__call__")

@@ -55,13 +55,15 @@ def guards_of(
     arrays: Sequence[np.ndarray[Any, Any]], contents: Sequence[Content] = (),
     given: Collection[str] = (),
     changes: Changes = lambda code: frozenset(),
+    same: Collection[int] = (),
 ) -> list[Guard]:
     """The guards of a trace of ``function``, which entered ``functions``, reads ``arrays`` and
     depends on ``contents``.
     ``given`` are attributes of its object that are arguments of the program. ``changes`` tells the
     names and attributes that code changes itself: that happens while it is traced, so what is there
-    before the next trace says nothing."""
-    search = _Search(function, functions, given, changes)
+    before the next trace says nothing, but for lists and dicts that are the ``same`` afterwards, by
+    their ids."""
+    search = _Search(function, functions, given, changes, same)
     search.spelled()
     search.reached(arrays, {id(each.array): each for each in contents})
     return [*search.found.values()]
@@ -72,9 +74,9 @@ class _Search:
 
     def __init__(
         self, function: Callable[..., Any], functions: Sequence[FunctionType],
-        given: Collection[str], changes: Changes,
+        given: Collection[str], changes: Changes, same: Collection[int],
     ) -> None:
-        self.function, self.functions, self.given = function, functions, given
+        self.function, self.functions, self.given, self.same = function, functions, given, same
         self.changed: frozenset[str] = frozenset().union(
             *[changes(each.__code__) for each in functions])
         self.stored: frozenset[str] = frozenset().union(
@@ -84,6 +86,7 @@ class _Search:
         self.found: dict[tuple[Any, ...], Guard] = {}
         self.seen: dict[int, tuple[Any, Path]] = {}  # things, and the first path to each
         self.arrays: set[int] = set()  # of which there are guards
+        self.written: list[tuple[Path, Any]] = []  # arrays at paths that the function changes
 
     def spelled(self) -> None:
         """Guards of what code names."""
@@ -93,9 +96,14 @@ class _Search:
     def reached(
         self, arrays: Sequence[np.ndarray[Any, Any]], contents: Mapping[int, Content]
     ) -> None:
-        """A guard of each array that has none yet, wherever it is; of its content where that
-        decides what is traced."""
-        wanted = {id(array) for array in arrays} - self.arrays | contents.keys()
+        """A guard of each array that has none yet, wherever it is, and of each name of one that is
+        written to; of its content where that decides what is traced."""
+        reads = {id(array) for array in arrays}
+        for path, value in self.written:
+            if id(value) in reads:
+                self.arrays.add(id(value))
+                self._add(Guard.object(path, value))
+        wanted = reads - self.arrays | contents.keys()
         level = list(self._roots())
         seen: set[int] = set()
         for _ in range(_DEEP):
@@ -112,6 +120,11 @@ class _Search:
                     seen.add(id(value))
                     below += self._all_parts(path, value)
             level = below
+        for found in wanted & contents.keys():  # wherever it is
+            known = contents[found]
+            place = Path.of_reference(functools.partial(
+                _living, weakref.ref(known.array), known.numbers), "an array")
+            self._add(Guard(place, Kind.CONTENT, known.numbers.view(np.ndarray)))
 
     # -- where it begins ------------------------------------------------------------------------
 
@@ -132,7 +145,11 @@ class _Search:
     # -- what there is ----------------------------------------------------------------------------
 
     def _visit(self, path: Path, value: Any, depth: int) -> None:
-        if len(self.found) >= _MANY or isinstance(value, Tracer) or self._is_changed(path, value):
+        if len(self.found) >= _MANY or isinstance(value, Tracer):
+            return
+        if self._is_changed(path, value):
+            if isinstance(value, np.ndarray):
+                self.written.append((path, value))
             return
         if isinstance(value, _NUMBERS) or (type(value) is tuple and key_of(value) is not None):
             self._add(Guard(path, Kind.VALUE, value))
@@ -151,7 +168,7 @@ class _Search:
     def _is_changed(self, path: Path, value: Any) -> bool:
         """Whether the function itself changes what is at a path."""
         name = str(path)
-        if name not in self.changed:
+        if name not in self.changed or id(value) in self.same:
             return False
         return name != path.name or name in self.stored or isinstance(
             value, (list, dict, set, deque))
@@ -253,13 +270,15 @@ class _Search:
 
     def _all_parts(self, path: Path, value: Any) -> Iterator[tuple[Path, Any]]:
         """All that a thing holds, whether code spells it or not."""
-        kind = type(value)
-        if kind in (list, tuple):
+        if isinstance(value, (list, tuple)) and _gives_items(value, (list, tuple)):
             yield from ((path.item(at), item) for at, item in enumerate(value))
-        elif isinstance(value, dict):
+        elif isinstance(value, dict) and _gives_items(value, (dict,)):
             yield from ((path.item(key), item) for key, item in value.items())
         elif isinstance(value, MethodType):
             yield path.attribute("__self__"), value.__self__
+        elif isinstance(value, type) and not _is_known(value.__module__):
+            yield from ((path.attribute(name), item) for name, item in vars(value).items()
+                        if not hasattr(type(item), "__get__"))
         elif not isinstance(value, (*_NUMBERS, *_FIXED, np.ndarray, Variable, Tracer)):
             yield from ((path.attribute(name), item) for name, item in held_by(value).items()
                         if name.isidentifier())
@@ -277,6 +296,18 @@ def _is_known(module: str | None) -> bool:
 def _inherited(kind: type, name: str) -> Any:
     """What a class or one that it is derived from has by a name, as it was written there."""
     return next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), _NOTHING)
+
+
+def _living(array: weakref.ref[Any], numbers: Any) -> Any:
+    """An array, or the numbers that it had for ever if nobody has it any more."""
+    found = array()
+    return numbers if found is None else found
+
+
+def _gives_items(value: Any, kinds: tuple[Any, ...]) -> bool:
+    """Whether no class of the user's says what the items of a list or a dict are."""
+    own: Any = type(value)
+    return any(own.__getitem__ is kind.__getitem__ for kind in kinds)
 
 
 def _content(cell: CellType) -> Any:
