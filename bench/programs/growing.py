@@ -127,7 +127,7 @@ def scattered(count: int) -> Function:
 
 def versions(count: int) -> Function:
     """A buffer of which something is asked for after each write."""
-    order = np.random.default_rng(0).permutation(count // 6)
+    order = np.random.default_rng(0).permutation(count // 6).tolist()
 
     def function(x: Any, y: Any) -> Any:
         buffer, total = np.zeros(count // 6, np.float32), 0.0

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ...tracing.arrays.buffer import Buffer, TracedBuffer, is_traced
+from ...tracing.arrays.buffer import Buffer, TracedBuffer
 from ...tracing.arrays.closed_over import LAYOUT, read, read_beside, written
 from ...tracing.classes import class_of
 from ...tracing.context.recorder import ACTIVE

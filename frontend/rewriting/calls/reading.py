@@ -26,6 +26,7 @@ from ...tracing.arrays.recorded import of_its_own
 from ...tracing.values.methods import ArrayMethods
 from . import foreign
 
+_LIBRARIES = ("numpy", "scipy")
 _WRITING = frozenset({"fill", "sort", "partition", "put", "itemset", "setfield", "byteswap",
                       "resize"})
 # What writes to its first argument, methods of ufuncs among them, and what that is called.
@@ -65,12 +66,23 @@ def reading(original: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     if isinstance(owner, _KEEPING):
         return function
     if id(original) in _COPYING:
-        return lambda x, *args, **options: function(_copied(x), *args, **options)
+        def passes_on(x: Any, *args: Any, **options: Any) -> Any:
+            return function(_copied(x), *args, **options)
+
+        return passes_on
     root = str(getattr(original, "__module__", None) or "").partition(".")[0]
     if id(original) in _WALKING or (original is not accumulate and isinstance(original, type) and (
             root in _WALKING_MODULES)):
-        return lambda *args, **options: function(*map(read, args), **options)
-    return _whole(original, function) if _asks(original, owner, root) else function
+        return _items(function)
+    return _whole(original, function, root in _LIBRARIES or isinstance(
+        owner, (np.ndarray, np.ufunc))) if _asks(original, owner, root) else function
+
+
+def _items(function: Callable[..., Any]) -> Callable[..., Any]:
+    def passes_on(*args: Any, **options: Any) -> Any:
+        return function(*map(read, args), **options)
+
+    return passes_on
 
 
 def calls_only(code: CodeType) -> bool:
@@ -79,17 +91,19 @@ def calls_only(code: CodeType) -> bool:
 
 
 def _asks(function: Any, owner: Any, root: str) -> bool:
-    if isinstance(owner, (ArrayMethods, np.ndarray)) or root in ("numpy", "scipy") or (
+    if isinstance(owner, (ArrayMethods, np.ndarray)) or root in _LIBRARIES or (
             isinstance(function, (BuiltinFunctionType, np.ufunc))):
         return True
     return root not in (*_HOLDING, "__main__") and (
         root in sys.stdlib_module_names or foreign.is_foreign(function))
 
 
-def _whole(original: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+def _whole(original: Any, function: Callable[..., Any], makes: bool) -> Callable[..., Any]:
+    """``makes``: the arrays that it gives are new. Those of others, such as what ``lru_cache`` has
+    kept, are from around."""
     writes = getattr(original, "__name__", "") in _FIRST
 
-    def call(*args: Any, **options: Any) -> Any:
+    def passes_on(*args: Any, **options: Any) -> Any:
         out = options.pop("out", None)
         if writes and args:
             args = written(args[0]), *args[1:]
@@ -98,9 +112,10 @@ def _whole(original: Any, function: Callable[..., Any]) -> Callable[..., Any]:
         given, named = read_all(args, options)
         if out is not None:
             named["out"] = tuple(map(written, out)) if type(out) is tuple else written(out)
-        return own(of_its_own(function(*given, **named), given), given)
+        found = function(*given, **named)
+        return own(of_its_own(found, given), given) if makes else found
 
-    return call
+    return passes_on
 
 
 def _copied(x: Any) -> Any:

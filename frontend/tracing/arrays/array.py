@@ -28,7 +28,7 @@ class TracedArray:
 
     def __init__(
         self, ctx: Recording, value: Value | None, *, weak: bool = False,
-        argument: bool = False,
+        argument: bool | str = False,
     ) -> None:
         self._ctx, self.weak, self.argument = ctx, weak, argument
         self._value: Any = value

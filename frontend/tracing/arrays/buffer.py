@@ -60,7 +60,8 @@ class Memory:
         whole = self.whole
         made: Tracer = ctx.apply(ctx.constant, (whole,))
         self.start = ctx.numbers_of(made.value)
-        stays = not whole.flags.writeable  # the numbers that an array from around is known to have
+        # Else it has the numbers that an array from around is known to have.
+        stays = not whole.flags.writeable and "an array from around the traced function"
         self.tracer = Tracer(ctx, made.value, argument=stays)
         self.tracer.ordered = self.tracer.dense = self.tracer.made = True
         # Code in C that does not ask reads what nobody takes for a result, and writes nothing.

@@ -336,10 +336,12 @@ def _writable(x: TracedArray, ctx: Recording) -> None:
     assert here is not None
     if here.argument:
         what = "" if here is x else "a view of "
+        argument = "an argument of the traced function" if here.argument is True else here.argument
         raise refused_draw() or error(
-            "W203", f"{x.name} is {what}an argument of the traced function, or an array from "
-                    "around it, and cannot be changed in place", locs=user_loc(), types=[x.type],
-            hint="copy the array first (x = x.copy()), or write y = x.at[i].set(v)")
+            "W203", f"{x.name} is {what}{argument} and cannot be changed in place",
+            locs=user_loc(), types=[x.type],
+            hint=f"copy {'the argument' if here.argument is True else 'it'} first (x = x.copy()), "
+                 "or write y = x.at[i].set(v)")
     if here.ctx is not ctx or here.plain is not None:
         raise OutsideError(
             f"{x.name} belongs to the function around this one and cannot be changed in place here",

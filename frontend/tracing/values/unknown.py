@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import Error, error
-from ...face.source import assigns_item, is_internal, scipy_call, user_loc
+from ...face.source import asking, assigns_item, is_internal, scipy_call, user_loc
 from ..arrays.array import TracedArray
 from ..subclasses import makes_masked, of_class
 from .drawn import refused_draw
@@ -43,7 +43,7 @@ class Unknown(TracedArray):
     @property
     def is_parameter(self) -> bool:
         """True for a number among the arguments, which can be a static one; arrays cannot."""
-        return self.argument and self.weak
+        return self.argument is True and self.weak
 
     def _or_static(self, hint: str) -> str:
         return f"name the argument in static_argnames, or {hint}" if self.is_parameter else hint
@@ -60,7 +60,7 @@ class Unknown(TracedArray):
     def __hash__(self) -> int:
         """Of what a graph names, a key of a feed_dict; elsewhere equal numbers would be different
         keys. Raises TracerError (W201)."""
-        if self._ctx.endless or not self._ctx.alive or is_internal(sys._getframe(1)):
+        if self._ctx.endless or not self._ctx.alive or is_internal(asking(sys._getframe(1))):
             return object.__hash__(self)
         raise self.no_key()
 

@@ -391,23 +391,18 @@ def conditions_joined_by_python() -> Any:
     return weft.compile(lambda x: np.where((x > 0) & (x < 1), x, 0))(X / 2), ONES / 2
 
 
-@fixed("a NumPy function that traces")
-def plain_array_of_a_tracer() -> Any:
-    return weft.compile(lambda x: np.where(x > 0, x, 0))(X), ONES
-
-
 @fixed("pass the number as a static argument")
 def number_of_turns_from_a_tracer() -> Any:
     return weft.compile(static_argnames="n")(lambda n: np.rot90(X * n, n))(3), np.full((4, 3), 3.0)
 
 
-@fixed("own = np.array(y)")
+@fixed("x.copy()")
 def store_into_a_plain_array() -> Any:
     y = np.zeros(3)
 
     @weft.compile
     def fill(x: Any) -> Any:
-        own = np.array(y)
+        x.copy()
         own[0] = x.sum()
         return own
 
