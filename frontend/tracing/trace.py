@@ -53,6 +53,7 @@ from .foreign import refused_call
 from .guards.draws import Draws
 from .guards.guard import Guards, Kind
 from .guards.lost import check_kept, check_leaks, check_unchanged, check_used_up
+from .guards.rebound import Rebound
 from .guards.search import Changes, guards_of
 from .results import results_of, returned_elements
 from .values.tracer import Tracer
@@ -263,6 +264,7 @@ def _recorded(
         ctx.flags = frozenset(each.param.name.removesuffix(":0") for each in entries
                               if each.param is not None and each.name in flags)
     draws = Draws(function) if lasting else None
+    bound = Rebound([] if draws is None else draws.functions)
     try:
         with ctx.activate():
             out_tree, out_kinds, held = _record(
@@ -284,6 +286,7 @@ def _recorded(
     guards, codes = Guards(()), frozenset[CodeType]()
     if draws is not None:
         draws.check()
+        bound.check()
         # Of code that is not rewritten it is not known what it calls.
         entered = [*ctx.entered.keys()] or draws.functions
         guards = Guards(guards_of(
