@@ -54,6 +54,7 @@ from .guards.draws import Draws
 from .guards.guard import Guards, Kind
 from .guards.lost import check_kept, check_leaks, check_made, check_unchanged, check_used_up
 from .guards.outliving import computed, released, uncomputed
+from .guards.rebound import Rebound
 from .guards.search import Changes, guards_of
 from .results import results_of, returned_elements
 from .values.tracer import Tracer
@@ -296,6 +297,7 @@ def _recorded(
         ctx.flags = frozenset(each.param.name.removesuffix(":0") for each in entries
                               if each.param is not None and each.name in flags)
     draws = Draws(function) if lasting else None
+    bound = Rebound([] if draws is None else draws.functions)
     try:
         with ctx.activate():
             out_tree, out_kinds, filled = _record(
@@ -323,6 +325,7 @@ def _recorded(
     guards, codes = Guards(()), frozenset[CodeType]()
     if draws is not None:
         draws.check()
+        bound.check()
         # Of code that is not rewritten it is not known what it calls.
         entered = [*ctx.entered.keys()] or draws.functions
         guards = Guards(guards_of(

@@ -39,6 +39,15 @@ class Table:
         return self.value.sum()
 
 
+    @property
+    def held(self) -> Any:
+        return self.value
+
+    @held.setter
+    def held(self, value: Any) -> None:
+        self.value[...] = value
+
+
 @dataclasses.dataclass
 class Body:
     place: Any
@@ -58,11 +67,12 @@ NEST: Any = {"layers": [SimpleNamespace(w=np.ones(2)), SimpleNamespace(w=np.zero
 BODIES = [Body(np.zeros(2), 1.0), Body(np.ones(2), 2.0)]
 FORM = "%s"
 FIELDS = np.zeros(2, [("a", "f8"), ("n", "i4")])
+WAVE = np.array([1 + 2j, 3 - 1j])
 TABLE = Table(np.arange(3.0))
 LAYERS = NEST["layers"]
 ARRAYS = (PLACE, SIZES, KEYS, LINE, MASK, FLAG, *ROWS, *LISTED, *PARAMS.values(),
-          *(each.w for each in LAYERS), *(each.place for each in BODIES), FIELDS["a"], TABLE.value,
-          Table.made)
+          *(each.w for each in LAYERS), *(each.place for each in BODIES), FIELDS["a"], WAVE,
+          TABLE.value, Table.made)
 
 
 def other(x: Any) -> Any:
@@ -183,6 +193,14 @@ def a_field(x: Any) -> Any:
     return FIELDS["a"] * x
 
 
+def parts_and_properties(x: Any) -> Any:
+    WAVE.imag *= 2
+    WAVE.real[0] = x
+    TABLE.held += x
+    TABLE.held *= 2
+    return max(LINE), max(LINE[0], LINE[1]), WAVE.real * x
+
+
 def swapped(x: Any) -> Any:
     one, two = ROWS[0], ROWS[1]
     for _ in range(3):
@@ -199,7 +217,8 @@ def one_of_rows(x: Any) -> Any:
 
 @pytest.mark.parametrize("function", [
     items_of_dicts, items_of_lists, attributes_of_items, places_that_are_arrays, truths, copies,
-    of_python, of_numpy, written_by_numpy, texts, of_a_class, a_field, swapped, one_of_rows])
+    of_python, of_numpy, written_by_numpy, texts, of_a_class, a_field,
+    parts_and_properties, swapped, one_of_rows])
 def test_they_are_read_and_written_at_each_call(function: Callable[..., Any]) -> None:
     check(function, 3.0)
 
@@ -287,6 +306,18 @@ def test_views_of_what_decides_are_not_written() -> None:
     with pytest.raises(weft.Error, match="W203"):
         f(3.0)
     assert LINE[0] == 1.0
+
+
+def test_names_that_are_bound_anew_are_told() -> None:
+    one, other = np.zeros(2), np.ones(2)
+
+    def step(x: Any) -> Any:
+        nonlocal one, other
+        one, other = other, one
+        return one * x
+
+    with pytest.warns(weft.TracingWarning, match="'one' is bound to another array"):
+        weft.compile(step)(2.0)
 
 
 def test_traced_keys_are_no_keys() -> None:

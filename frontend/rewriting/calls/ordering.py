@@ -131,9 +131,14 @@ def _best(keys: list[Any], name: str) -> Any:
 
 
 def _as_numbers(found: Any, items: list[Any]) -> Any:
-    """One of some items: a number of Python's if all of them are."""
-    weak = isinstance(found, Tracer) and all(map(is_weak, items))
-    return Tracer(found.ctx, found.value, weak=True) if weak else found
+    """One of some items: a number if all of them are, of Python's if all are Python's."""
+    if not isinstance(found, Tracer) or found.ndim or not all(map(_is_number, items)):
+        return found
+    return Tracer(found.ctx, found.value, weak=all(map(is_weak, items)))
+
+
+def _is_number(x: Any) -> bool:
+    return x.is_scalar if isinstance(x, Tracer) else not isinstance(x, np.ndarray)
 
 
 def ordered(asks: Callable[[Any], bool]) -> Callable[..., Any]:

@@ -183,13 +183,21 @@ class _Scope(Expressions, ast.NodeTransformer):
         self.generic_visit(node)
         if path is None:
             return self._updated(node)
-        made = ours("in_place", [ast.Constant(SIGNS[type(node.op)]),
-                                  path_node(path, ast.Load()), node.value], node)
+        old = self._read(path, node)
+        made = ours("in_place", [ast.Constant(SIGNS[type(node.op)]), old, node.value], node)
         if isinstance(target, ast.Attribute):
-            owner = path_node(path.rpartition(".")[0], ast.Load())
+            owner = self._read(path.rpartition(".")[0], node)
             stored = ours("set_attribute", [made, owner, ast.Constant(target.attr)], node)
             return ast.copy_location(ast.Expr(stored), node)
         return ast.copy_location(ast.Assign([target], made), node)
+
+    def _read(self, path: str, node: ast.AST) -> ast.expr:
+        """What is at a path, whose attributes may be properties."""
+        value = path_node(path, ast.Load())
+        for part in ast.walk(value):
+            ast.copy_location(part, node)
+        found: ast.expr = self.visit(value)
+        return found
 
     @staticmethod
     def _updated(node: ast.AugAssign) -> ast.AugAssign:

@@ -80,7 +80,7 @@ class _Search:
         self.changed: frozenset[str] = frozenset().union(
             *[changes(each.__code__) for each in functions])
         self.stored: frozenset[str] = frozenset().union(
-            *[_stored(each.__code__) for each in functions])
+            *[stored(each.__code__) for each in functions])
         self.names: frozenset[str] = frozenset().union(
             *[_spelled(each.__code__) for each in functions])
         self.found: dict[tuple[Any, ...], Guard] = {}
@@ -362,7 +362,7 @@ def _spelled(code: CodeType) -> frozenset[str]:
 
 
 @functools.lru_cache(1024)
-def _stored(code: CodeType) -> frozenset[str]:
+def stored(code: CodeType) -> frozenset[str]:
     """The names of others that code binds: global ones, and those of functions around it."""
     return frozenset([
         step.argval for each in codes(code) for step in dis.get_instructions(each)

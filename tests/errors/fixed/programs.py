@@ -396,13 +396,13 @@ def number_of_turns_from_a_tracer() -> Any:
     return weft.compile(static_argnames="n")(lambda n: np.rot90(X * n, n))(3), np.full((4, 3), 3.0)
 
 
-@fixed("x.copy()")
+@fixed(".copy()")
 def store_into_a_plain_array() -> Any:
     y = np.zeros(3)
 
     @weft.compile
     def fill(x: Any) -> Any:
-        x.copy()
+        own = y.copy()
         own[0] = x.sum()
         return own
 
