@@ -320,6 +320,25 @@ def test_names_that_are_bound_anew_are_told() -> None:
         weft.compile(step)(2.0)
 
 
+def test_what_another_function_has_left_is_around() -> None:
+    cache: dict[str, Any] = {}
+
+    def fill(x: Any) -> Any:
+        cache["line"] = np.arange(3.0)
+        return x
+
+    def use(x: Any) -> Any:
+        cache["line"][0] += x
+        return cache["line"].sum() if cache["line"][2] > 1 else -x
+
+    weft.compile(fill)(1.0)
+    compiled = weft.compile(use)
+    assert compiled(2.0) == 5.0 and compiled(2.0) == 7.0
+    cache["line"][2] = 0.0
+    assert compiled(2.0) == -2.0
+    np.testing.assert_array_equal(cache["line"], [6.0, 1.0, 0.0])
+
+
 def test_traced_keys_are_no_keys() -> None:
     @weft.compile
     def f(x: Any) -> Any:

@@ -31,8 +31,8 @@ from .buffer import Buffer, is_traced
 def _met(x: Any) -> TraceContext | None:
     """The trace in which an array from around is met; None for anything else."""
     kind = type(x)  # tracers say that they are arrays
-    if kind is not np.ndarray and (not issubclass(kind, np.ndarray) or issubclass(kind, Buffer) or (
-            computes_itself(kind))):
+    if kind is not np.ndarray and (not issubclass(kind, np.ndarray) or computes_itself(kind) or (
+            issubclass(kind, Buffer) and not x.is_left)):
         return None
     if number_kind(x.dtype) not in "biufc":
         return None
