@@ -61,6 +61,21 @@ def is_internal(frame: FrameType) -> bool:
     return is_internal_name(frame.f_globals.get("__name__") or "")
 
 
+_HANDING: set[str] = set()
+
+
+def hands_on(file: str) -> None:
+    """Remember that code of a file calls for the user's code, which is who asks."""
+    _HANDING.add(file)
+
+
+def who_asks(frame: FrameType) -> FrameType:
+    """The frame that calls, behind those that only hand a call on."""
+    while frame.f_code.co_filename in _HANDING and frame.f_back is not None:
+        frame = frame.f_back
+    return frame
+
+
 def is_library(frame: FrameType) -> bool:
     """The same, and for all of the standard library."""
     module = str(frame.f_globals.get("__name__") or "").partition(".")[0]

@@ -443,3 +443,17 @@ def test_two_names_of_one_array_may_part() -> None:
     pair.other = np.zeros(2)
     assert f(1.0) == 3.0
     np.testing.assert_array_equal(pair.other, [0.0, 1.0])
+
+
+def test_what_is_chosen_of_them_is_the_item_itself() -> None:
+    best = [[2.0, np.ones(2)], [1.0, np.zeros(2)]]
+
+    @weft.compile(on_recompile="silent")
+    def f(x: Any) -> Any:
+        first = min(best, key=lambda item: item[0])
+        first[1][0] += x
+        return sorted(best, key=lambda item: item[1][0])[-1][1] * 1
+
+    for value in (3.0, 6.0):
+        np.testing.assert_array_equal(f(3.0), [value, 0.0])
+        assert best[1][1][0] == value and type(best[1][1]) is np.ndarray

@@ -20,12 +20,14 @@ from typing import Any
 import numpy as np
 
 from ...face.held import held_by
+from ...face.source import hands_on
 from ...tracing.arrays.buffer import own
-from ...tracing.arrays.closed_over import read, read_all, written
+from ...tracing.arrays.closed_over import read, read_all, read_row, written
 from ...tracing.arrays.recorded import of_its_own
 from ...tracing.values.methods import ArrayMethods
 from . import foreign
 
+hands_on(__file__)
 _WRITING = frozenset({"fill", "sort", "partition", "put", "itemset", "setfield", "byteswap",
                       "resize"})
 # What writes to its first argument, methods of ufuncs among them, and what that is called.
@@ -43,6 +45,8 @@ _HOLDING = frozenset({"functools", "types", "typing", "dataclasses", "weakref", 
 # What goes over its arguments, and gives their items as they are.
 _WALKING = frozenset(map(id, (list, tuple, zip, enumerate, iter, map, filter, reversed, set, dict,
                               frozenset, next, copy.copy)))
+# What gives one of the items, or all.
+_CHOOSING = frozenset(map(id, (min, max, sorted)))
 # What copies all that an object holds.
 _COPYING = frozenset(map(id, (copy.deepcopy, dataclasses.asdict, dataclasses.astuple)))
 _MANY = 1 << 12  # things that an object holds, which are looked at
@@ -64,6 +68,8 @@ def reading(original: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     owner = getattr(original, "__self__", None)
     if isinstance(owner, _KEEPING):
         return function
+    if id(original) in _CHOOSING:
+        return lambda *args, **options: function(*map(read_row, args), **options)
     if id(original) in _COPYING:
         return lambda x, *args, **options: function(_copied(x), *args, **options)
     root = str(getattr(original, "__module__", None) or "").partition(".")[0]
