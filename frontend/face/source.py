@@ -61,17 +61,13 @@ def is_internal(frame: FrameType) -> bool:
     return is_internal_name(frame.f_globals.get("__name__") or "")
 
 
-_HANDING: set[str] = set()
-
-
-def hands_on(file: str) -> None:
-    """Remember that code of a file calls for the user's code, which is who asks."""
-    _HANDING.add(file)
+# What calls functions that are not the user's for the user's code.
+_CALLING = f"{__name__.partition('.')[0]}.frontend.rewriting.calls.reading"
 
 
 def who_asks(frame: FrameType) -> FrameType:
     """The frame that calls, behind those that only hand a call on."""
-    while frame.f_code.co_filename in _HANDING and frame.f_back is not None:
+    while frame.f_globals.get("__name__") == _CALLING and frame.f_back is not None:
         frame = frame.f_back
     return frame
 

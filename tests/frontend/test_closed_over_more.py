@@ -446,7 +446,7 @@ def test_two_names_of_one_array_may_part() -> None:
 
 
 def test_what_is_chosen_of_them_is_the_item_itself() -> None:
-    best = [[2.0, np.ones(2)], [1.0, np.zeros(2)]]
+    best: list[Any] = [[2.0, np.ones(2)], [1.0, np.zeros(2)]]
 
     @weft.compile(on_recompile="silent")
     def f(x: Any) -> Any:

@@ -20,14 +20,12 @@ from typing import Any
 import numpy as np
 
 from ...face.held import held_by
-from ...face.source import hands_on
 from ...tracing.arrays.buffer import own
 from ...tracing.arrays.closed_over import read, read_all, read_row, written
 from ...tracing.arrays.recorded import of_its_own
 from ...tracing.values.methods import ArrayMethods
 from . import foreign
 
-hands_on(__file__)
 _WRITING = frozenset({"fill", "sort", "partition", "put", "itemset", "setfield", "byteswap",
                       "resize"})
 # What writes to its first argument, methods of ufuncs among them, and what that is called.
