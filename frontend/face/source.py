@@ -56,16 +56,20 @@ def user_frame() -> FrameType | None:
     return None
 
 
-def asking(frame: FrameType) -> FrameType:
-    """Who asks: a frame, or the one for which a function of ours calls (``passes_on``)."""
-    while frame.f_code.co_name == "passes_on" and frame.f_back is not None and is_internal(frame):
-        frame = frame.f_back
-    return frame
-
-
 def is_internal(frame: FrameType) -> bool:
     """True for frames of Weft, NumPy and the decorators of the standard library."""
     return is_internal_name(frame.f_globals.get("__name__") or "")
+
+
+# What calls functions that are not the user's for the user's code.
+_CALLING = f"{__name__.partition('.')[0]}.frontend.rewriting.calls.reading"
+
+
+def who_asks(frame: FrameType) -> FrameType:
+    """The frame that calls, behind those that only hand a call on."""
+    while frame.f_globals.get("__name__") == _CALLING and frame.f_back is not None:
+        frame = frame.f_back
+    return frame
 
 
 def is_library(frame: FrameType) -> bool:

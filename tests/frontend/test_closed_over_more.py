@@ -320,6 +320,25 @@ def test_names_that_are_bound_anew_are_told() -> None:
         weft.compile(step)(2.0)
 
 
+def test_what_another_function_has_left_is_around() -> None:
+    cache: dict[str, Any] = {}
+
+    def fill(x: Any) -> Any:
+        cache["line"] = np.arange(3.0)
+        return x
+
+    def use(x: Any) -> Any:
+        cache["line"][0] += x
+        return cache["line"].sum() if cache["line"][2] > 1 else -x
+
+    weft.compile(fill)(1.0)
+    compiled = weft.compile(use)
+    assert compiled(2.0) == 5.0 and compiled(2.0) == 7.0
+    cache["line"][2] = 0.0
+    assert compiled(2.0) == -2.0
+    np.testing.assert_array_equal(cache["line"], [6.0, 1.0, 0.0])
+
+
 def test_traced_keys_are_no_keys() -> None:
     @weft.compile
     def f(x: Any) -> Any:
@@ -424,3 +443,17 @@ def test_two_names_of_one_array_may_part() -> None:
     pair.other = np.zeros(2)
     assert f(1.0) == 3.0
     np.testing.assert_array_equal(pair.other, [0.0, 1.0])
+
+
+def test_what_is_chosen_of_them_is_the_item_itself() -> None:
+    best: list[Any] = [[2.0, np.ones(2)], [1.0, np.zeros(2)]]
+
+    @weft.compile(on_recompile="silent")
+    def f(x: Any) -> Any:
+        first = min(best, key=lambda item: item[0])
+        first[1][0] += x
+        return sorted(best, key=lambda item: item[1][0])[-1][1] * 1
+
+    for value in (3.0, 6.0):
+        np.testing.assert_array_equal(f(3.0), [value, 0.0])
+        assert best[1][1][0] == value and type(best[1][1]) is np.ndarray

@@ -231,7 +231,7 @@ def places(x: Any) -> Any:
     array."""
     if issubclass(type(x), np.ndarray) and x.dtype.names is not None:
         return _Columns(x)
-    if type(x) is Buffer:
+    if type(x) is Buffer and not x.is_left:
         return _Elements(x)
     _meet(x)
     if isinstance(x, dict):

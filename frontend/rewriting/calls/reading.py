@@ -21,7 +21,7 @@ import numpy as np
 
 from ...face.held import held_by
 from ...tracing.arrays.buffer import own
-from ...tracing.arrays.closed_over import read, read_all, written
+from ...tracing.arrays.closed_over import read, read_all, read_row, written
 from ...tracing.arrays.recorded import of_its_own
 from ...tracing.values.methods import ArrayMethods
 from . import foreign
@@ -44,6 +44,8 @@ _HOLDING = frozenset({"functools", "types", "typing", "dataclasses", "weakref", 
 # What goes over its arguments, and gives their items as they are.
 _WALKING = frozenset(map(id, (list, tuple, zip, enumerate, iter, map, filter, reversed, set, dict,
                               frozenset, next, copy.copy)))
+# What gives one of the items, or all.
+_CHOOSING = frozenset(map(id, (min, max, sorted)))
 # What copies all that an object holds.
 _COPYING = frozenset(map(id, (copy.deepcopy, dataclasses.asdict, dataclasses.astuple)))
 _MANY = 1 << 12  # things that an object holds, which are looked at
@@ -65,24 +67,16 @@ def reading(original: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     owner = getattr(original, "__self__", None)
     if isinstance(owner, _KEEPING):
         return function
+    if id(original) in _CHOOSING:
+        return lambda *args, **options: function(*map(read_row, args), **options)
     if id(original) in _COPYING:
-        def passes_on(x: Any, *args: Any, **options: Any) -> Any:
-            return function(_copied(x), *args, **options)
-
-        return passes_on
+        return lambda x, *args, **options: function(_copied(x), *args, **options)
     root = str(getattr(original, "__module__", None) or "").partition(".")[0]
     if id(original) in _WALKING or (original is not accumulate and isinstance(original, type) and (
             root in _WALKING_MODULES)):
-        return _items(function)
+        return lambda *args, **options: function(*map(read, args), **options)
     return _whole(original, function, root in _LIBRARIES or isinstance(
         owner, (np.ndarray, np.ufunc))) if _asks(original, owner, root) else function
-
-
-def _items(function: Callable[..., Any]) -> Callable[..., Any]:
-    def passes_on(*args: Any, **options: Any) -> Any:
-        return function(*map(read, args), **options)
-
-    return passes_on
 
 
 def calls_only(code: CodeType) -> bool:
@@ -103,7 +97,7 @@ def _whole(original: Any, function: Callable[..., Any], makes: bool) -> Callable
     kept, are from around."""
     writes = getattr(original, "__name__", "") in _FIRST
 
-    def passes_on(*args: Any, **options: Any) -> Any:
+    def call(*args: Any, **options: Any) -> Any:
         out = options.pop("out", None)
         if writes and args:
             args = written(args[0]), *args[1:]
@@ -115,7 +109,7 @@ def _whole(original: Any, function: Callable[..., Any], makes: bool) -> Callable
         found = function(*given, **named)
         return own(of_its_own(found, given), given) if makes else found
 
-    return passes_on
+    return call
 
 
 def _copied(x: Any) -> Any:

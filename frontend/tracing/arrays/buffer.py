@@ -110,6 +110,13 @@ class Buffer(np.ndarray[Any, Any]):
     def is_traced(self) -> bool:
         return self._memory is not None and self._memory.tracer is not None
 
+    @property
+    def is_left(self) -> bool:
+        """Whether it is what a trace that has ended has left, which is an array as others are."""
+        memory = self._memory
+        return memory is not None and memory.tracer is None and memory.ctx is not None and (
+            not memory.ctx.root.alive)
+
     def traced(self) -> Tracer:
         """The tracer of this array, whose memory is traced from here on."""
         memory = self.memory()
@@ -306,7 +313,8 @@ class TracedBuffer(ArrayMethods, Buffer):  # type: ignore[misc]  # both are arra
         raise self.traced()._no_number("a copy in a file")
 
 
-_OWN = frozenset(("traced", "memory", "is_traced", "flags", "_memory", "_operate", "_set"))
+_OWN = frozenset(("traced", "memory", "is_traced", "is_left", "flags", "_memory", "_operate",
+                  "_set"))
 
 
 def own(result: Any, inputs: Any) -> Any:

@@ -31,8 +31,8 @@ from .buffer import Buffer, is_traced
 def _met(x: Any) -> TraceContext | None:
     """The trace in which an array from around is met; None for anything else."""
     kind = type(x)  # tracers say that they are arrays
-    if kind is not np.ndarray and (not issubclass(kind, np.ndarray) or issubclass(kind, Buffer) or (
-            computes_itself(kind))):
+    if kind is not np.ndarray and (not issubclass(kind, np.ndarray) or computes_itself(kind) or (
+            issubclass(kind, Buffer) and not x.is_left)):
         return None
     if number_kind(x.dtype) not in "biufc":
         return None
@@ -116,14 +116,24 @@ def read_all(
 
 def read_nest(x: Any, beside: bool = False) -> Any:
     """An array from around, or those in a list, a tuple or a dict, as ``read`` gives them.
-    ``beside`` a traced value nobody asks for the numbers of one."""
+    ``beside`` a traced value nobody asks for the numbers of one. Nests without any stay who they
+    are, as functions may give what they are given."""
     if type(x) in (list, tuple) and any(
             isinstance(item, (np.ndarray, list, tuple, dict)) for item in x):
-        return type(x)([read_nest(item, beside) for item in x])
+        made = type(x)([read_nest(item, beside) for item in x])
+        return x if all(new is old for new, old in zip(made, x, strict=True)) else made
     if type(x) is dict:
-        return {key: read_nest(item, beside) for key, item in x.items()}
+        read_items = {key: read_nest(item, beside) for key, item in x.items()}
+        return x if all(read_items[key] is x[key] for key in x) else read_items
     if beside and type(x) is np.ndarray and number_kind(x.dtype) not in "biu":
         return x  # integers may be places
+    return read(x)
+
+
+def read_row(x: Any) -> Any:
+    """An array from around, or a list or a tuple of such, but not what lists in it hold."""
+    if type(x) in (list, tuple) and any(map(is_around, x)):
+        return type(x)(map(read, x))
     return read(x)
 
 

@@ -373,7 +373,8 @@ class TraceContext(Effects):
     def capture(self, array: Array, constant: bool = False) -> Tracer:
         """A closed-over array as a hidden parameter, which may be written to unless it is a
         constant. Raises DTypeError (W112) for arrays of objects or strings."""
-        if isinstance(array, Buffer):  # made while tracing: it may have other numbers later
+        # One that is made while tracing may have other numbers later.
+        if isinstance(array, Buffer) and not array.is_left:
             return array.traced() if array.is_traced else self.constant(
                 array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("=")))
         if self.parent is not None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import Error, error
-from ...face.source import asking, assigns_item, is_internal, scipy_call, user_loc
+from ...face.source import assigns_item, is_internal, scipy_call, user_loc, who_asks
 from ..arrays.array import TracedArray
 from ..subclasses import makes_masked, of_class
 from .drawn import refused_draw
@@ -60,7 +60,8 @@ class Unknown(TracedArray):
     def __hash__(self) -> int:
         """Of what a graph names, a key of a feed_dict; elsewhere equal numbers would be different
         keys. Raises TracerError (W201)."""
-        if self._ctx.endless or not self._ctx.alive or is_internal(asking(sys._getframe(1))):
+        if self._ctx.endless or not self._ctx.alive or is_internal(
+                who_asks(sys._getframe(1))):
             return object.__hash__(self)
         raise self.no_key()
 
