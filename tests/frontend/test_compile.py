@@ -362,7 +362,9 @@ def test_results_are_fresh() -> None:
         same(got, want)
     second = function(X)
     assert first[0] is second[0] is X  # as Python gives it
-    arrays = [value for value in (*first[1:], *second[1:]) if isinstance(value, np.ndarray)]
+    assert first[5] is second[5] is constant
+    arrays = [value for value in (*first[1:], *second[1:])
+              if isinstance(value, np.ndarray) and value is not constant]
     for at, array in enumerate(arrays):
         assert array.flags.writeable and array.flags.c_contiguous
         assert not np.shares_memory(array, X) and not np.shares_memory(array, constant)

@@ -95,5 +95,5 @@ def test_the_array_itself_is_not_written() -> None:
         TABLE[0] = x
         return x
 
-    with pytest.raises(weft.Error, match=r"W203.*an array from around it"):
+    with pytest.raises(weft.Error, match=r"W203.*an array from around the"):
         weft.compile(function, inout="error")(X)

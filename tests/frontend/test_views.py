@@ -454,7 +454,7 @@ def test_arrays_of_the_caller_are_not_written_and_the_fix_works() -> None:
         np.copyto(y, x)
         return (y,)
 
-    with pytest.raises(weft.Error, match=r"W203.*an array from around it"):
+    with pytest.raises(weft.Error, match=r"W203.*an array from around the"):
         weft.compile(wrong, inout="error")(A)
     check(right, A)
 
