@@ -119,9 +119,15 @@ def _set(holder: Any, new: Mapping[int, Any]) -> bool:
             held[name] = new[id(held[name])]
     slots = [slot for kind in type(holder).__mro__ for slot in vars(kind).values()
              if isinstance(slot, MemberDescriptorType) and id(_of_slot(slot, holder)) in new]
-    for slot in slots:
+    return bool(names) | any([_replaced(slot, holder, new) for slot in slots])
+
+
+def _replaced(slot: MemberDescriptorType, holder: Any, new: Mapping[int, Any]) -> bool:
+    try:
         slot.__set__(holder, new[id(_of_slot(slot, holder))])
-    return bool(names or slots)
+    except AttributeError:  # of Python's own, as the array that a method is bound to
+        return False
+    return True
 
 
 def _of_slot(slot: MemberDescriptorType, holder: Any) -> Any:
