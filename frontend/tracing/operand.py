@@ -84,7 +84,8 @@ def _common(kinds: Sequence[Any]) -> np.dtype[Any]:
 
 def shape_of(x: Any) -> tuple[Dim, ...]:
     """The shape of an operand, with plain index expressions for symbolic dims."""
-    if isinstance(x, Tracer) and not isinstance(x, SymbolicDim):
+    if type(x) is Tracer or (  # which would be asked for its class
+            isinstance(x, Tracer) and not isinstance(x, SymbolicDim)):
         return x.type.shape
     if isinstance(x, SymbolicDim) or is_number(x):
         return ()

@@ -50,6 +50,8 @@ _BOOL = np.dtype(bool)
 def first_grid(args: Any) -> Grid | None:
     """The first grid among the arguments, or in lists of them."""
     for arg in args:
+        if type(arg) is Tracer:  # which would be asked for its class
+            continue
         found = first_grid(arg) if isinstance(arg, (list, tuple)) else arg
         if isinstance(found, Grid):
             return found

@@ -52,6 +52,8 @@ def first_chosen(args: Iterable[Any]) -> Selection | None:
     """The first one of the arguments, or of lists among them, that is elements under a traced
     mask."""
     for arg in args:
+        if type(arg) is Tracer:  # which would be asked for its class
+            continue
         found = first_chosen(arg) if isinstance(arg, (list, tuple)) else arg
         if isinstance(found, Selection) and found.known is None:
             return found

@@ -30,7 +30,7 @@ from .buffer import Buffer, is_traced
 
 def _met(x: Any) -> TraceContext | None:
     """The trace in which an array from around is met; None for anything else."""
-    kind = type(x)  # tracers say that they are arrays
+    kind = type(x)
     if kind is not np.ndarray and (not issubclass(kind, np.ndarray) or computes_itself(kind) or (
             issubclass(kind, Buffer) and not x.is_left)):
         return None
@@ -42,6 +42,8 @@ def _met(x: Any) -> TraceContext | None:
 
 def read(x: Any) -> Any:
     """An array from around, as a function reads it; anything else as it is."""
+    if not issubclass(type(x), np.ndarray):  # tracers say that they are arrays
+        return x
     ctx = _met(x)
     if ctx is None:
         return x
@@ -74,6 +76,8 @@ def memory_of(x: Any) -> TracedArray | None:
 def read_beside(x: Any, other: Any) -> Any:
     """An array from around that meets another operand: beside a traced one it is read at each call,
     as nobody asks for its numbers."""
+    if not issubclass(type(x), np.ndarray):
+        return x
     return x if is_traced(other) else read(x)
 
 

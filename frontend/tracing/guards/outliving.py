@@ -119,7 +119,8 @@ def _set(holder: Any, new: Mapping[int, Any]) -> bool:
             held[name] = new[id(held[name])]
     slots = [slot for kind in type(holder).__mro__ for slot in vars(kind).values()
              if isinstance(slot, MemberDescriptorType) and id(_of_slot(slot, holder)) in new]
-    return bool(names) | any([_replaced(slot, holder, new) for slot in slots])
+    replaced = [slot for slot in slots if _replaced(slot, holder, new)]
+    return bool(names or replaced)
 
 
 def _replaced(slot: MemberDescriptorType, holder: Any, new: Mapping[int, Any]) -> bool:
