@@ -33,12 +33,14 @@ def shared_memory(traced: Traced, leaves: Sequence[Any]) -> list[tuple[int, int]
         if not written.flags.writeable:
             raise error("W203", f"{names[at]} is read-only, and {traced.graph.name} writes to it",
                         locs=user_loc(), hint=f"pass a copy: {names[at]}.copy()")
+        same = [at]  # all that are this very array
         for other, array in arrays.items():
             if other != at and np.may_share_memory(written, array) and _share(written, array):
                 if max(at, other) >= len(leaves) or not _are_one(written, array):
                     raise _overlap(names[at], names[other], traced)
-                found[max(at, other)] = min(at, other)
-    return [(at, _first(found, at)) for at in sorted(found)]
+                same.append(other)
+        found |= {each: min(same) for each in same if each != min(same)}
+    return sorted(found.items())
 
 
 def check_containers(traced: Traced, arguments: Any) -> None:
@@ -52,12 +54,6 @@ def check_containers(traced: Traced, arguments: Any) -> None:
             raise error("W203", f"one {type(found).__name__} is given twice, and "
                                 f"{traced.graph.name} changes it", locs=user_loc(),
                         hint="give it once, or a copy of it: copy.deepcopy(d)")
-
-
-def _first(found: dict[int, int], at: int) -> int:
-    while at in found:
-        at = found[at]
-    return at
 
 
 def _share(one: Any, other: Any) -> bool:

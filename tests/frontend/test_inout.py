@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import itertools
 import sys
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -487,3 +488,21 @@ def test_a_call_that_is_stopped_anywhere_leaves_all_or_nothing() -> None:
         if count < at:
             break
     assert count < at and count > 20
+
+
+def test_one_array_under_three_names() -> None:
+    def step(x: Any, y: Any, d: Any, z: Any) -> Any:
+        z[...] = y
+        d["w"][0] += 1.0
+        return x * 1, d["w"] * 2, z + 0
+
+    compiled = weft.compile(step)
+    for order in itertools.permutations(range(3)):
+        for function in (step, compiled):
+            memory = np.arange(3.0)
+            views = [memory, memory[...], memory[:]]
+            names = [views[at] for at in order]
+            found = function(names[0], np.full(3, 5.0), {"w": names[1]}, names[2])
+            np.testing.assert_array_equal(memory, [6.0, 5.0, 5.0])
+            for each, times in zip(found, (1, 2, 1), strict=True):
+                np.testing.assert_array_equal(each, memory * times)
