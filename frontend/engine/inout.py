@@ -15,6 +15,7 @@ import numpy as np
 from ...ir.diagnose import Error, error
 from ..face.source import user_loc
 from ..tracing.containers import found_at
+from ..tracing.guards.guard import Kind
 from ..tracing.trace import Traced
 
 _WORK = 10_000  # that it may take to find out whether two arrays share an element
@@ -25,8 +26,12 @@ def shared_memory(traced: Traced, leaves: Sequence[Any]) -> list[tuple[int, int]
     that. Raises TracerError (W203) for what cannot be written, and for partly shared memory."""
     arrays = {at: leaf for at, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray)}
     names = {at: entry.name for at, entry in enumerate(traced.leaves)}
-    for at, capture in enumerate(traced.captures, len(leaves)):
-        arrays[at], names[at] = capture.array, capture.param.name.removesuffix(":0")
+    around = [(capture.param.name.removesuffix(":0"), capture.array) for capture in traced.captures]
+    # What is known of an array would be another after a write to its memory.
+    around += [(str(guard.path), guard.path.get()) for guard in traced.guards.all
+               if guard.kind is Kind.CONTENT]
+    for at, (name, array) in enumerate(around, len(leaves)):
+        arrays[at], names[at] = array, name
     found: dict[int, int] = {}
     for at in traced.written:
         written = arrays[at]

@@ -339,6 +339,20 @@ def test_arguments_may_not_have_their_memory() -> None:
     assert TABLE[0] == 1.0
 
 
+def test_what_is_known_of_an_array_is_no_argument_that_is_written() -> None:
+    @weft.compile
+    def step(x: Any) -> Any:
+        scale = {1: 1.0, 2: 2.0, 6: 3.0}[int(COUNTS[0])]
+        x += 1
+        return x * scale
+
+    for _ in range(2):
+        np.testing.assert_array_equal(step(np.ones(3)), [2.0] * 3)
+        with pytest.raises(weft.Error, match=r"W203.*memory in common"):
+            step(COUNTS)
+    assert COUNTS.tolist() == [1, 2, 3]
+
+
 def test_inside_transforms() -> None:
     def loss(w: Any) -> Any:
         return np.sum(w * TABLE) + TABLE[0] * w[1]

@@ -14,7 +14,7 @@ from ...face.signature import Signature
 from ...ready.walks import Outline, walk_of
 from ...tracing.arrays.variable import Variable
 from ...tracing.containers import Fill, Path
-from ...tracing.guards.guard import Guard
+from ...tracing.guards.guard import Guard, Kind
 from ...tracing.trace import Traced
 from .handing import Handed, handed
 
@@ -26,7 +26,9 @@ def outline_of(
     of its arguments that are some, by number; ``donated`` arguments are needed no more after a
     call."""
     copied = any(isinstance(kind, int) and kind < 0 for kind in traced.out_kinds)
-    if copied or not all(traced.written_shapes) or type(program) is not Program:
+    # Only Python knows whether what is known of an array has the memory of an argument.
+    known = traced.written and any(guard.kind is Kind.CONTENT for guard in traced.guards.all)
+    if copied or known or not all(traced.written_shapes) or type(program) is not Program:
         return None
     given = {at: number for number, at in enumerate(
         at for at, entry in enumerate(traced.leaves) if entry.param is not None)}

@@ -391,8 +391,8 @@ class TraceContext(Effects):
             raise error("W112", f"an array of dtype {array.dtype} cannot be traced",
                         hint="convert it to a number dtype first") from None
         param = self.graph.add_param(type_, name_of(array) or "captured")
-        stays = (constant or not (self.request.inout and array.flags.writeable)) and (
-            "an array from around the traced function")
+        # One that is read-only is an error of the call, as an argument is.
+        stays = (constant or not self.request.inout) and "an array from around the traced function"
         made = Tracer(self, param, argument=stays)
         made.made = True  # without dims: no number, it can change
         if array.flags.c_contiguous:  # an array of other strides is another one
