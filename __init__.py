@@ -65,9 +65,9 @@ if _TYPE_CHECKING:  # the same names, for type checkers
     from .frontend.tracing.context.dependencies import group as group
     from .frontend.tracing.context.scope import device as device
     from .frontend.tracing.context.scope import name_scope as name_scope
+    from .frontend.tracing.context.traced import Traced as Traced
     from .frontend.tracing.host import host_call as host_call
     from .frontend.tracing.spec import Spec as Spec
-    from .frontend.tracing.trace import Traced as Traced
     from .frontend.transforms.control import cond as cond
     from .frontend.transforms.control import fori_loop as fori_loop
     from .frontend.transforms.control import scan as scan

@@ -21,8 +21,8 @@ from ..face import tree
 from ..face.signature import Signature
 from ..rewriting.retrace import trace_as_written
 from ..tracing.arguments import Call
+from ..tracing.context.traced import Traced
 from ..tracing.failing import exception
-from ..tracing.trace import Traced
 from .recent import Arrays, may_stay, recent
 
 

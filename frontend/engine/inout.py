@@ -15,8 +15,8 @@ import numpy as np
 from ...ir.diagnose import Error, error
 from ..face.source import user_loc
 from ..tracing.containers import found_at
+from ..tracing.context.traced import Traced
 from ..tracing.guards.guard import Kind
-from ..tracing.trace import Traced
 
 _WORK = 10_000  # that it may take to find out whether two arrays share an element
 

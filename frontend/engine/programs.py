@@ -36,9 +36,9 @@ from ..tracing.context.active import context_for
 from ..tracing.context.dependencies import checked
 from ..tracing.context.recorder import ACTIVE, TraceContext
 from ..tracing.context.request import Need, Request
+from ..tracing.context.traced import Traced
 from ..tracing.failing import exception
 from ..tracing.operand import fits_int64
-from ..tracing.trace import Traced
 from .attempts import Attempts
 from .building.flow import make_step
 from .building.outline import walker_of

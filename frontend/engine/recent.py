@@ -22,7 +22,7 @@ from ..face import tree
 from ..face.exact import immutable
 from ..ready.content import NoKeyError, Reader
 from ..tracing.arrays.variable import Variable
-from ..tracing.trace import Traced
+from ..tracing.context.traced import Traced
 
 T = TypeVar("T")
 K = TypeVar("K")

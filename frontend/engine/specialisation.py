@@ -20,10 +20,10 @@ from ...runtime.tree import TreeDef
 from ..face.options import Options
 from ..face.signature import Signature
 from ..tracing.context.request import Need
+from ..tracing.context.traced import Traced
 from ..tracing.guards.draws import Draws
 from ..tracing.guards.guard import Guard, Guards, Kind
 from ..tracing.guards.search import guards_of
-from ..tracing.trace import Traced
 from .building.flow import FlowStages
 from .building.link import holding
 from .building.outline import walker_of

@@ -18,7 +18,7 @@ from ...ir.record import record
 from ..face.boundary import boundary
 from ..face.loading import load
 from ..stays import Stays
-from ..tracing.trace import Traced
+from ..tracing.context.traced import Traced
 from .building.flow import FlowStages
 from .building.handing import handed
 from .building.pipeline import Stages

@@ -30,7 +30,7 @@ from .walked import Walked
 if TYPE_CHECKING:
     from ..engine.recompiling.explained import Explanation
     from ..engine.stages import Lowered
-    from ..tracing.trace import Traced
+    from ..tracing.context.traced import Traced
 
 P = ParamSpec("P")
 R = TypeVar("R")

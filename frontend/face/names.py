@@ -41,7 +41,7 @@ NAMES: Mapping[str, str] = MappingProxyType({
     "Spec": "frontend.tracing.spec:Spec",
     "StepReport": "frontend.session.report:StepReport",
     "SummaryWriter": "frontend.interchange.tensorboard:SummaryWriter",
-    "Traced": "frontend.tracing.trace:Traced",
+    "Traced": "frontend.tracing.context.traced:Traced",
     "TracingWarning": "ir.diagnose:TracingWarning",
     "Variable": "frontend.tracing.arrays.variable:Variable",
     "cache": "frontend.cache",

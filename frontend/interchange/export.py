@@ -52,8 +52,8 @@ from ..engine.building.pipeline import Stages
 from ..face.source import user_loc
 from ..face.tree import paths
 from ..tracing.arrays.selection import has_found
+from ..tracing.context.traced import Leaf, Traced
 from ..tracing.results import Checked
-from ..tracing.trace import Leaf, Traced
 
 Array = np.ndarray[Any, Any]
 

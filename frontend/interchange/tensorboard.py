@@ -28,7 +28,7 @@ from ..session.graph import Graph
 from ..session.session import Session
 from ..tracing.arrays.variable import Variable
 from ..tracing.context.scope import checked_name
-from ..tracing.trace import Traced
+from ..tracing.context.traced import Traced
 from ..tracing.values.tracer import Tracer
 from .graph_def import graph_def
 

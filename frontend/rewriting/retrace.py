@@ -16,8 +16,9 @@ from ...ir.record import replace
 from ..face.source import definition, is_internal
 from ..tracing.arguments import Call
 from ..tracing.context.request import Loops, Need, Request
+from ..tracing.context.traced import Traced
 from ..tracing.guards.weakmethod import WeakMethod
-from ..tracing.trace import Traced, attempt, done
+from ..tracing.trace import attempt, done
 from . import operators
 from .regions.state import LOST
 from .source.names import changed_within

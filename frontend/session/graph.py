@@ -35,8 +35,9 @@ from ..tracing.context.captures import Capture
 from ..tracing.context.dependencies import group
 from ..tracing.context.recorder import TraceContext
 from ..tracing.context.scope import checked_label, checked_name
+from ..tracing.context.traced import Traced
 from ..tracing.spec import Spec
-from ..tracing.trace import Traced, hidden
+from ..tracing.trace import hidden
 from ..tracing.values.operation import Operation
 from ..tracing.values.tracer import Tracer
 from ..viz.document import graph_document

@@ -9,7 +9,7 @@ from ..engine.building.flow import FlowStages
 from ..engine.building.pipeline import Stages
 from ..engine.stages import Lowered
 from ..face import tree
-from ..tracing.trace import Leaf, Traced
+from ..tracing.context.traced import Leaf, Traced
 
 
 def lowered(

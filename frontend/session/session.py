@@ -36,8 +36,8 @@ from ..face.source import user_loc
 from ..stays import Stays
 from ..tracing.arrays.variable import Variable
 from ..tracing.context.active import active
+from ..tracing.context.traced import Traced
 from ..tracing.failing import exception
-from ..tracing.trace import Traced
 from ..tracing.values.operation import Operation
 from ..tracing.values.tracer import Tracer
 from .costs import load_costs, measured_costs, save_costs, warn_ignored

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg
+from around import Around
 from running import python_functions
 
 import weft
@@ -21,37 +22,14 @@ GRID = np.arange(12.0).reshape(3, 4)
 FLAGS = np.array([True, False, True])
 NET: Any = SimpleNamespace(weights=[np.ones(3), np.full(3, 2.0)], total=np.zeros(3))
 ARRAYS = (TABLE, COUNTS, RATE, GRID, FLAGS, *NET.weights, NET.total)
-OTHERS = tuple(np.flip(each).copy() * 2 if each.ndim else np.array(7.0) for each in ARRAYS)
+AROUND = Around(ARRAYS, lambda x: np.flip(x) * 2 if x.ndim else np.array(7.0))
+check = AROUND.check
 
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    saved = [each.copy() for each in ARRAYS]
     yield
-    restore(saved)
-
-
-def restore(saved: Any) -> None:
-    for each, old in zip(ARRAYS, saved, strict=True):
-        each[...] = old
-
-
-def outcome(function: Callable[..., Any], start: Any, *args: Any) -> Any:
-    """What a function gives, and what it leaves in the arrays from around."""
-    restore(start)
-    return function(*args), [each.copy() for each in ARRAYS]
-
-
-def check(function: Callable[..., Any], *args: Any) -> Any:
-    """Called three times, with other numbers in the arrays the third time."""
-    compiled = weft.compile(function, on_recompile="silent")
-    first = [each.copy() for each in ARRAYS]
-    for start in (first, first, OTHERS):
-        wanted, got = (outcome(each, start, *args) for each in (function, compiled))
-        for a, b in zip(*map(weft.tree.leaves, (got, wanted)), strict=True):
-            assert np.asarray(a).dtype == np.asarray(b).dtype
-            np.testing.assert_array_equal(a, b)
-    return compiled
+    AROUND.restore(AROUND.first)
 
 
 def unpacked(x: Any) -> Any:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.interpolate
+from around import Around
 
 import weft
 
@@ -79,32 +80,14 @@ def other(x: Any) -> Any:
     return ~x if x.dtype == bool else np.flip(x) if x.ndim else x + 1
 
 
+AROUND = Around(ARRAYS, other, lambda: vars(TABLE).pop("total", None))
+check = AROUND.check
+
+
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    saved = [each.copy() for each in ARRAYS]
     yield
-    restore(saved)
-
-
-def restore(saved: Any) -> None:
-    vars(TABLE).pop("total", None)
-    for each, old in zip(ARRAYS, saved, strict=True):
-        each[...] = old
-
-
-def check(function: Callable[..., Any], *args: Any) -> None:
-    """Called three times, with other numbers in the arrays the third time."""
-    compiled = weft.compile(on_recompile="silent")(function)
-    first = [each.copy() for each in ARRAYS]
-    for start in (first, first, [other(each) for each in first]):
-        outcomes = []
-        for each in (function, compiled):
-            restore(start)
-            result = each(*args)
-            outcomes.append((result, [array.copy() for array in ARRAYS]))
-        for a, b in zip(*map(weft.tree.leaves, outcomes), strict=True):
-            assert np.asarray(a).dtype == np.asarray(b).dtype
-            np.testing.assert_array_equal(a, b)
+    AROUND.restore(AROUND.first)
 
 
 def items_of_dicts(x: Any) -> Any:
@@ -414,7 +397,7 @@ def test_what_holds_them_is_looked_at_though_its_arrays_are_written() -> None:
         for change in changes:
             outcomes = []
             for function in (in_all, compiled):
-                restore(saved)
+                AROUND.restore(saved)
                 PARAMS.clear()
                 PARAMS.update({name: each.copy() for name, each in params.items()})
                 ROWS[:] = [each.copy() for each in rows]

@@ -24,8 +24,9 @@ from weft.frontend.tracing.arrays.variable import Variable
 from weft.frontend.tracing.context.active import active
 from weft.frontend.tracing.context.dependencies import control_dependencies, group
 from weft.frontend.tracing.context.scope import device, name_scope
+from weft.frontend.tracing.context.traced import Traced
 from weft.frontend.tracing.spec import Spec
-from weft.frontend.tracing.trace import Traced, trace_function, trace_region
+from weft.frontend.tracing.trace import trace_function, trace_region
 from weft.ir.diagnose import Error
 from weft.ir.interp.graph import run_graph
 from weft.ir.text.parser import parse_graph

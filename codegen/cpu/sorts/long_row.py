@@ -10,6 +10,7 @@ follows it. How a row is cut does not show in it, as equal keys are the same or 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from enum import IntEnum
 
 from ....ir.kernels.kernel import Kernel, Sort
@@ -107,7 +108,7 @@ def _parts(f: FunctionText, whole: str, part: str | int) -> str:
     return f(f"udiv i64 {most}, {part}")
 
 
-class _Part:
+class _Part(ABC):
     """A function that runs tasks of one kind, with a row of its own."""
 
     name: str
@@ -133,8 +134,9 @@ class _Part:
             self.emit(task)
         f.ret()
 
+    @abstractmethod
     def emit(self, task: str) -> None:
-        raise NotImplementedError
+        """What one task does."""
 
     def cut(self, length: str, task: str) -> tuple[str, str]:
         """The part of the row that a task is about."""

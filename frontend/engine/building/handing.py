@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator
 from ....ir.plans.plan import Plan
 from ....ir.plans.walk import COPIED, DIRECT, DONATED
 from ...face.tree import Static, TreeDef
-from ...tracing.trace import Traced
+from ...tracing.context.traced import Traced
 
 _BUILT = frozenset({None, type(None), tuple, list, dict, Static})
 _TRIED = 16  # donated arguments of its type that a result is held against

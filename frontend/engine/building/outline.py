@@ -14,8 +14,8 @@ from ...face.signature import Signature
 from ...ready.walks import Outline, walk_of
 from ...tracing.arrays.variable import Variable
 from ...tracing.containers import Fill, Path
+from ...tracing.context.traced import Traced
 from ...tracing.guards.guard import Guard, Kind
-from ...tracing.trace import Traced
 from .handing import Handed, handed
 
 

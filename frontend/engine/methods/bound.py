@@ -15,7 +15,7 @@ import numpy as np
 
 from ...face import tree
 from ...face.boundary import boundary, leave
-from ...tracing.trace import Traced
+from ...tracing.context.traced import Traced
 from ...tracing.values.methods import ArrayMethods
 from ..stages import Lowered
 

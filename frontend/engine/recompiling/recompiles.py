@@ -20,7 +20,7 @@ from ....ir.record import replace
 from ...face.function import OnRecompile, RecompileWarning
 from ...face.source import definition, is_library, user_loc
 from ...tracing.arguments import Call
-from ...tracing.trace import Traced
+from ...tracing.context.traced import Traced
 from .adopted import Made
 from .changes import Difference, Key, differences, said
 from .history import KEPT, History, shorten
