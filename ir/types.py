@@ -194,6 +194,11 @@ def as_dtype(spec: object) -> DType:
     return found
 
 
+def as_native(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """An array with the byte order of the machine: itself, if it has that."""
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
 def dtype_of(array: np.ndarray[Any, Any] | np.generic) -> DType:
     """The DType of the numbers of an array, which are read in whatever byte order they have.
 

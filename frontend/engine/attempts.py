@@ -75,7 +75,7 @@ class Attempts:
             if loops is not None:
                 request = replace(request, loops=loops)
                 continue
-            problem = conflict or found.problem
+            problem = (conflict if _asks(unknown) else unknown) or found.problem
             assert problem is not None  # else there are loops to go on with
             if not isinstance(problem, Error):
                 raise problem
@@ -134,3 +134,8 @@ def _reason(problem: Error, call: Call, names: frozenset[str]) -> str:
         kind = "a bool that is"
     place = f" at {os.path.basename(where.file)}:{where.line}" if where else ""
     return f"it is {kind} asked for{place}"
+
+
+def _asks(problem: Exception | None) -> bool:
+    """Whether a problem is that a number is not known."""
+    return isinstance(problem, Error) and problem.code == "W201"

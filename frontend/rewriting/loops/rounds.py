@@ -317,7 +317,7 @@ class Loop:
     def _remember(self, entry: Entry, begun: Mapping[Key, Tracer]) -> None:
         """What may share memory when a round begins."""
         copies = {id(array): copy for array, copy, _ in entry.roots.values()}
-        mine = {key: copies[id(state)] for key, state in begun.items() if id(state) in copies}
+        mine = {key: copies.get(id(state), state) for key, state in begun.items()}
         for pair in self.sharing.pairs:
             if pair <= mine.keys():
                 views.may_share(*(mine[key] for key in pair))

@@ -4,7 +4,8 @@
         raise ValueError("negative")     ValueError is raised where the function was called;
     y = np.sqrt(x)                       the other way is the only one that is left
 
-What may be caught inside of the function cannot wait until the step is over: that is refused.
+What Python raises itself on such a way, ``d["b"]`` of a dict without it, is raised so too. What may
+be caught inside of the function cannot wait until the step is over: that is refused.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from ...tracing.late import holds
 from ...tracing.trace import EndError
 from ..calls.protocols import entered
 from .state import Part
+
+
+PYTHONS = (ArithmeticError, AttributeError, LookupError, NameError, TypeError, ValueError)
 
 
 def raised(problem: Any) -> Any:
@@ -56,6 +60,10 @@ def raised_by(run: Part) -> EndError | None:
         run()
     except EndError as end:
         return end
+    except PYTHONS as problem:
+        if current().caught or _is_ours(type(problem).__module__):
+            raise
+        return EndError(problem)
     return None
 
 

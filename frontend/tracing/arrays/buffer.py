@@ -18,7 +18,7 @@ from weakref import ref
 
 import numpy as np
 
-from ....ir.types import number_kind
+from ....ir.types import as_native, number_kind
 from ...face.source import user_loc
 from ..context.scope import RECORDING, Recording
 from ..values.methods import ArrayMethods
@@ -58,10 +58,10 @@ class Memory:
                                "cannot hold its values", self.owner(), locs=user_loc(),
                                hint="copy it first: own = np.array(y)")
         whole = self.whole
-        made: Tracer = ctx.apply(ctx.constant, (whole,))
-        self.start = ctx.numbers_of(made.value)
         # Else it has the numbers that an array from around is known to have.
         stays = not whole.flags.writeable and "an array from around the traced function"
+        made: Tracer = ctx.apply(ctx.constant, (as_native(whole) if stays else whole,))
+        self.start = ctx.numbers_of(made.value)
         self.tracer = Tracer(ctx, made.value, argument=stays)
         self.tracer.ordered = self.tracer.dense = self.tracer.made = True
         # Code in C that does not ask reads what nobody takes for a result, and writes nothing.

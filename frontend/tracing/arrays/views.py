@@ -213,8 +213,9 @@ def are_related(x: TracedArray | None, y: TracedArray | None) -> bool:
 
 
 def memory_of(x: Any) -> TracedArray | None:
-    """The owner of the memory of an array that may be changed or shared; None for what is none."""
-    return owner(x) if isinstance(x, TracedArray) and not x.is_scalar else None
+    """The owner of the memory of an array that may be changed or shared; None for what is none.
+    A number may be one that a branch has chosen: an array without dims, on the other way."""
+    return owner(x) if isinstance(x, TracedArray) and (not x.is_scalar or rivals(x)) else None
 
 
 def is_view_of(x: TracedArray, base: TracedArray) -> bool:

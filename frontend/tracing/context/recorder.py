@@ -27,7 +27,7 @@ from ....ir.graph import Builder, Graph, Node, Value
 from ....ir.indices.index import Dim, Expr
 from ....ir.loc import Loc
 from ....ir.ops.table import OPS
-from ....ir.types import DType, NoDTypeError, TensorType, as_dtype, dtype_of
+from ....ir.types import DType, NoDTypeError, TensorType, as_dtype, as_native, dtype_of
 from ....runtime.entry.float_errors import heard
 from ...face.source import RUNTIME, SourceMap, name_of, user_frame, user_loc
 from ..arrays.buffer import Buffer, unwrapped
@@ -376,7 +376,7 @@ class TraceContext(Effects):
         # One that is made while tracing may have other numbers later.
         if isinstance(array, Buffer) and not array.is_left:
             return array.traced() if array.is_traced else self.constant(
-                array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("=")))
+                as_native(array))
         if self.parent is not None:
             outer = self.parent.capture(array, constant)  # which nobody writes to by mistake here
             copy = self.own_copy(outer)
