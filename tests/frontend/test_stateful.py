@@ -328,3 +328,37 @@ def test_lists_that_are_read_too_are_arguments(name: str) -> None:
         got = getattr(compiled, name)(k + 1.5)
         assert got == getattr(Reading, name).py_func(plain, k + 1.5)
         assert compiled.values == plain.values
+
+
+def test_the_first_calls_of_many_threads() -> None:
+    """Who comes while another thread traces meets none of its values."""
+    class Particle:
+        def __init__(self) -> None:
+            self.x, self.v = np.zeros(4), np.ones(4)
+
+        @weft.compile
+        def step(self, dt: Any) -> Any:
+            self.x = self.x + self.v * dt
+            for _ in range(20):
+                self.v = np.sin(self.v)
+            return self.x.max()
+
+    particle, start = Particle(), threading.Barrier(8)
+    errors: list[Exception] = []
+
+    def call() -> None:
+        start.wait()
+        try:
+            for _ in range(3):
+                particle.step(1.0)
+        except Exception as problem:
+            errors.append(problem)
+
+    threads = [threading.Thread(target=call) for _ in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert errors == []
+    assert type(particle.x) is type(particle.v) is np.ndarray
+    assert (particle.x > 0).all()

@@ -6,8 +6,9 @@ dict is (``tracing/containers``).
         self.x = self.x + self.v * dt    a call gives it the attributes of the object that are
         return self.x.max()              arrays, numbers or nests of them, and fills in the others
 
-They are set when the program is done: a step that fails leaves the object as it was. Objects that
-it holds, and weft.Variables, stay what they are. Lists to which the method only appends get the new
+They are set when the program is done: a step that fails leaves the object as it was. While a method
+is traced its object holds traced values; calls of other threads wait for the end of that, and who
+only reads an attribute there may meet one. Objects that it holds, and weft.Variables, stay what they are. Lists to which the method only appends get the new
 items at their end; what they held before is no argument (see ``appended``).
 """
 
@@ -15,7 +16,9 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Callable, Collection, Mapping
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from inspect import getattr_static
 from types import CodeType, SimpleNamespace
 from typing import Any
@@ -35,6 +38,39 @@ from .appended import appended_only
 from .bound import Bound, Compiling, F
 
 _NOTHING = object()
+
+
+class _Traced:
+    """The objects whose methods are traced now, by their ids, and in which thread."""
+
+    def __init__(self) -> None:
+        self._threads: dict[int, int] = {}
+        self._changed = threading.Condition(threading.RLock())
+
+    @contextmanager
+    def settled(self, owner: Any) -> Iterator[None]:
+        """Wait until no other thread traces a method of an object; none begins to in the body."""
+        own = threading.get_ident()
+        with self._changed:
+            self._changed.wait_for(lambda: self._threads.get(id(owner), own) == own)
+            yield
+
+    @contextmanager
+    def tracing(self, owner: Any) -> Iterator[None]:
+        """Around the trace of a method of an object, which may call others of it."""
+        with self.settled(owner):
+            outer = self._threads.get(id(owner))
+            self._threads[id(owner)] = threading.get_ident()
+        try:
+            yield
+        finally:
+            with self._changed:
+                if outer is None:
+                    del self._threads[id(owner)]
+                    self._changed.notify_all()
+
+
+_TRACED = _Traced()
 
 
 def changes_its_object(function: Any, kind: type, asked: frozenset[CodeType] = frozenset()) -> bool:
@@ -61,8 +97,9 @@ def of_object(function: Callable[..., Any], instance: Callable[[], Any]) -> Call
     then is in the place of that."""
     def method(held: SimpleNamespace, /, *args: Any, **kwargs: Any) -> Any:
         owner = instance()
-        result = _run(vars(owner), held, lambda: function(owner, *args, **kwargs),
-                      appended_only(function, owner))
+        with _TRACED.tracing(owner):
+            result = _run(vars(owner), held, lambda: function(owner, *args, **kwargs),
+                          appended_only(function, owner))
         return held if result is owner else result
 
     functools.update_wrapper(method, function)
@@ -104,7 +141,8 @@ class Changing(Bound[F]):
     @property
     def given(self) -> tuple[Any, ...]:
         """What the object holds now."""
-        return (held_by(self.__self__, self._appended),)
+        with _TRACED.settled(self.__self__):
+            return (held_by(self.__self__, self._appended),)
 
     @given.setter
     def given(self, _: Any) -> None:
@@ -128,18 +166,25 @@ class Changing(Bound[F]):
         if ctx is not None:  # a part of what is traced, for which the object stays as it is
             return ctx.as_written(_written(self.function))(owner, *args, **kwargs)
         appended = self._appended
-        held = held_by(owner, appended)
+        with _TRACED.settled(owner):
+            held = held_by(owner, appended)
         before = dict(vars(held))
         result = self.function(held, *args, **kwargs)
-        own, now = vars(owner), vars(held)
-        for name in appended:
-            own[name].extend(now.pop(name))
-        for name in before.keys() - now.keys() - appended:
-            own.pop(name)
-        own.update({name: value for name, value in now.items() if not isinstance(value, Alias)})
-        own.update({name: own[value] for name, value in now.items()
-                    if isinstance(value, Alias) and value is not before.get(name)})
+        with _TRACED.settled(owner):
+            _fill(vars(owner), vars(held), before, appended)
         return owner if result is held else result
+
+
+def _fill(own: dict[str, Any], now: dict[str, Any], before: Mapping[str, Any],
+          appended: Collection[str]) -> None:
+    """Give an object the attributes that it holds ``now``."""
+    for name in appended:
+        own[name].extend(now.pop(name))
+    for name in before.keys() - now.keys() - frozenset(appended):
+        own.pop(name)
+    own.update({name: value for name, value in now.items() if not isinstance(value, Alias)})
+    own.update({name: own[value] for name, value in now.items()
+                if isinstance(value, Alias) and value is not before.get(name)})
 
 
 def _written(function: Compiling) -> Any:

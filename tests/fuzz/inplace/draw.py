@@ -62,7 +62,7 @@ FAULTS = {  # lines that fail for some arguments, after or before writes
     "item": "{out} = {x}[at + {n}] * 1",
     "assert": "assert {test}, 'as it should be'",
     "raise": "if {test}: raise ValueError('as it should not be')",
-    "host": "{out} = W.host_call(failing, W.Spec({x}.dtype.newbyteorder("="), {x}.shape), {x})",
+    "host": "{out} = W.host_call(failing, W.Spec({x}.dtype.newbyteorder('='), {x}.shape), {x})",
 }
 INTERRUPTED = ("{out} = 0.0", "for j in range(abs(at) * 2000 + 3000): {out} = {out} * 0.5 + j")
 
