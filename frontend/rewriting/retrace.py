@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial, update_wrapper
@@ -20,7 +19,7 @@ from ..tracing.context.traced import Traced
 from ..tracing.guards.weakmethod import WeakMethod
 from ..tracing.trace import attempt, done
 from . import operators
-from .regions.state import LOST
+from .regions.state import LOST, lost_name
 from .source.names import changed_within
 from .source.parsed import definition_of
 
@@ -93,8 +92,7 @@ def lost_names() -> Iterator[None]:
 
 def _without_value(problem: NameError) -> Error | None:
     """The error of a name that only some ways bind."""
-    named = re.search(r"variable '(\w+)'|name '(\w+)'", str(problem))
-    name = next(filter(None, named.groups()), "") if named else ""
+    name = lost_name(problem)
     where = (LOST.get() or {}).get(name)
     if where is None or isinstance(where, Error):
         return where

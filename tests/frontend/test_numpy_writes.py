@@ -218,3 +218,33 @@ def test_copyto_takes_axes_of_one_row_away() -> None:
 
     x = np.array([1.0, -2.0, 3.0])
     np.testing.assert_array_equal(weft.compile(function)(x), function(x))
+
+
+@pytest.mark.parametrize("write", [np.putmask, np.place])
+def test_values_under_a_mask_are_cast_as_numpy_casts_them(write: Any) -> None:
+    def f(x: Any, values: Any) -> Any:
+        x = x.copy()
+        write(x, x > 0, values)
+        return x
+
+    x = np.array([1, -2, 3], np.int32)
+    for values in (np.array([5, 6], np.int16), np.int64(7)):
+        np.testing.assert_array_equal(weft.compile(f)(x, values), f(x, values))
+    for wrong in (np.array([1.5, 2.5]), np.array([2**40])):
+        for each in (f, weft.compile(f)):
+            with pytest.raises(TypeError):
+                each(x, wrong)
+
+
+def test_an_element_of_truth_values_is_the_truth_of_what_it_is_given() -> None:
+    def f(x: Any) -> Any:
+        y = x.copy()
+        y[-1] = x[:1]
+        for i in range(len(y)):
+            y[i] += i * x[2:]
+        return y
+
+    x = np.array([True, False, False])
+    np.testing.assert_array_equal(weft.compile(f)(x), f(x))
+    with pytest.raises(ValueError):
+        weft.compile(f)(np.ones(3))

@@ -73,17 +73,78 @@ def test_what_an_assertion_does_not_ask_for() -> None:
         compiled(1.0)
 
 
-def test_what_is_caught_is_caught() -> None:
-    @weft.compile
-    def f(x: Any) -> Any:
-        try:
-            if x > 0:
-                x = x + CONFIG["missing"]
-        except KeyError:
-            x = x * 3.0
+def _caught_key(x: Any) -> Any:
+    try:
+        if x > 0:
+            x = x + CONFIG["missing"]
+    except KeyError:
+        x = x * 3.0
+    return x
+
+
+def _caught_raise(x: Any) -> Any:
+    try:
+        if x > 0:
+            raise ValueError("positive")
+    except Exception:
+        return x * 3.0
+    return x
+
+
+def _caught_round(x: Any) -> Any:
+    try:
+        while x > 0:
+            x = x - CONFIG["missing"]
+    except Exception:
+        return x * 3.0
+    return x
+
+
+@pytest.mark.parametrize("function", [_caught_key, _caught_raise, _caught_round])
+def test_no_handler_runs_for_what_may_not_be_raised(function: Callable[..., Any]) -> None:
+    with pytest.raises(weft.Error, match="W201: whether this exception is raised"):
+        weft.compile(function)(-2.0)
+
+
+def _rounds_of_key(x: Any) -> Any:
+    while x > 0:
+        x = x - CONFIG["missing"]
+    return x
+
+
+def _rounds_of_index(x: Any) -> Any:
+    row = [x, x]
+    for at in range(np.int64(x)):
+        row[2 + at] += x
+    return row
+
+
+def _index_of_an_array(x: Any) -> Any:
+    return ROW[2] if x > 0 else ROW[1]
+
+
+@pytest.mark.parametrize("function, kind", [
+    (_rounds_of_key, KeyError), (_rounds_of_index, IndexError), (_index_of_an_array, IndexError)])
+def test_what_a_first_round_raises(function: Callable[..., Any], kind: type[Exception]) -> None:
+    compiled = weft.compile(function)
+    assert compiled(-1.0) == function(-1.0)
+    for each in (function, compiled):
+        with pytest.raises(kind):
+            each(1.0)
+
+
+def test_a_name_of_the_round_before() -> None:
+    def f(x: Any, n: Any) -> Any:
+        for at in range(n):
+            if at > 0:
+                x = x + before  # noqa: F821
+            before = x  # noqa: F841
         return x
 
-    assert f(2.0) == 6.0
+    compiled = weft.compile(f)
+    assert compiled(1.0, 3) == f(1.0, 3)
+    with pytest.raises(weft.Error, match="before has a value in a later round only"):
+        compiled(1.0, np.array(3))
 
 
 def test_arguments_are_as_they_were_where_a_way_raises() -> None:
@@ -129,7 +190,7 @@ def _carried_by_others(a: Any, k: Any) -> Any:
 
 @pytest.mark.parametrize("function", [_an_array_or_a_number, _one_of_two, _carried_by_others])
 def test_an_array_without_dims_that_may_be_written_in_rounds(function: Callable[..., Any]) -> None:
-    """Nobody reads it afterwards who cannot know what it holds: that is refused, and not guessed."""
+    """Nobody reads it afterwards who cannot know what it holds: that is refused, not guessed."""
     a = np.array(3.0)
     with pytest.raises(weft.Error, match="which way the function went"):
         weft.compile(function)(a, np.array(2))
@@ -143,7 +204,7 @@ def test_an_array_around_a_branch_has_its_own_byte_order() -> None:
             l[0] *= row
         else:
             l[0] += row
-        return [each for each in BIG], BIG * k
+        return [BIG[0], BIG[1]], BIG * k
 
     around = Around([BIG], lambda x: x + 1.0)
     around.check(lambda k: f([np.ones(2)], k), 3.0)
@@ -163,3 +224,32 @@ def test_the_error_is_that_of_who_would_go_on() -> None:
     with pytest.raises(weft.Error, match=r"W102: y is f64\[\] on one way and f64\[2\]"):
         f(3.0)
     np.testing.assert_array_equal(ROW, [2.0, 3.0])
+
+
+def test_what_is_known_is_kept_where_a_trace_is_of_no_use() -> None:
+    """A buffer that NumPy makes of what is known owns its memory."""
+    flags, row = np.zeros(3, bool), np.ones(3, np.uint8)
+
+    def f(k: Any, box: list[Any]) -> Any:
+        y = np.zeros_like(row)
+        if k < 1:
+            y += flags
+        else:
+            box[0] = flags[::-1]
+        return y
+
+    for k in (3, 0):
+        ours, theirs = [2], [2]
+        np.testing.assert_array_equal(weft.compile(f)(k, ours), f(k, theirs))
+        np.testing.assert_array_equal(ours[0], theirs[0])
+
+
+def test_what_is_read_only_is_not_what_a_way_raises() -> None:
+    def f(k: Any, box: list[Any]) -> None:
+        if k > 0 and np.any(ROW == 7):
+            box[0] = (1, 4)
+        else:
+            ROW[::-1][:1] += 1
+
+    with pytest.raises(weft.Error, match=r"W102: box\[0\] is a tuple on one way"):
+        weft.compile(f)(2.0, [2])

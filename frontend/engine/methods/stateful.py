@@ -8,8 +8,9 @@ dict is (``tracing/containers``).
 
 They are set when the program is done: a step that fails leaves the object as it was. While a method
 is traced its object holds traced values; calls of other threads wait for the end of that, and who
-only reads an attribute there may meet one. Objects that it holds, and weft.Variables, stay what they are. Lists to which the method only appends get the new
-items at their end; what they held before is no argument (see ``appended``).
+only reads an attribute there may meet one. Objects that it holds, and weft.Variables, stay what
+they are. Lists to which the method only appends get the new items at their end; what they held
+before is no argument (see ``appended``).
 """
 
 from __future__ import annotations

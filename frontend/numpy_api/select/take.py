@@ -13,7 +13,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.dims import differ, nonnegative
 from ....ir.indices.index import Dim, product
-from ....ir.types import I64
+from ....ir.types import I64, TensorType, as_dtype
 from ...tracing.context.active import current
 from ...tracing.operand import (
     as_dim,
@@ -274,7 +274,14 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 
 
 def _mask_and_values(name: str, array: Any, mask: Any, values: Any) -> tuple[Any, Any]:
-    """A mask of an array's shape, and values of its dtype."""
+    """A mask of an array's shape, and values of its dtype. Raises DTypeError (W111) for an array
+    that NumPy does not cast."""
+    is_array = isinstance(values, np.ndarray) or (
+        isinstance(values, Tracer) and not values.is_scalar)
+    if is_array and not np.can_cast(values.dtype, array.dtype, "safe"):
+        raise error("W111", f"the values of {name} do not fit into {array.dtype}",
+                    types=[array.type, TensorType(as_dtype(values.dtype), values.shape)],
+                    hint=f"cast them before: values.astype(np.{array.dtype})")
     chosen = to_tracer(mask, np.dtype(bool))
     if chosen.ndim != array.ndim or any(map(differ, chosen.type.shape, array.type.shape)):
         raise error("W102", f"{name} needs a mask of the array's shape",

@@ -108,7 +108,7 @@ def _check_number(x: Tracer, value: Any) -> None:
     try:
         if shape:
             item: Any = [0] if isinstance(value, (list, tuple)) else np.zeros((1,) * len(shape))
-            np.zeros(1)[0] = item
+            np.zeros(1, x.dtype)[0] = item
     except ValueError:
         raise error("W101", "an element of an array is set to a sequence",
                     types=[TensorType(x.type.dtype, shape), x.type],

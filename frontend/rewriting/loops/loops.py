@@ -32,7 +32,7 @@ from ..regions.state import Get, Part, Put, context_of, is_traced, truth
 from .counting import Rounds, unrolled
 from .iterables import Zipped, most_of
 from .ranges import Range
-from .rounds import Loop, OtherCarryError
+from .rounds import EndedRoundError, Loop, OtherCarryError
 from .tables import Fresh, Table
 
 
@@ -186,6 +186,14 @@ def _counted(
             most=most if limit is ENDLESS else limit, behind=behind)
 
 
+def _end(problem: Exception, goes_on: Any, get: Get, put: Put, names: Sequence[str]) -> None:
+    """What a loop is whose first round ends in an exception, if there is one."""
+    def first() -> None:
+        raise problem
+
+    if_(goes_on, first, lambda: None, get, put, names)
+
+
 def _rounds(
     ctx: TraceContext, what: str, test: Callable[[Any], Any] | None, body: Callable[[Any], Any],
     get: Get, put: Put, names: Sequence[str], limit: Dim = ENDLESS, flag: Any = None,
@@ -201,6 +209,10 @@ def _rounds(
             break
         except OtherCarryError:
             continue
+        except EndedRoundError as end:
+            put(region.before)
+            _end(end.problem, True if test is None else test(0), get, put, names)
+            return
         except regions.ChangedError as found:
             loop.drop(found)
         except Error as problem:

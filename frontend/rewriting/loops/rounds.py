@@ -28,6 +28,7 @@ from ..regions.aliases import parted, returned, shared_alike
 from ..regions.branches import differ, may_be_lost, shown
 from ..regions.nests import Path
 from ..regions.optional import common, has_kind, kind_of
+from ..regions.raising import PYTHONS, is_pythons
 from ..regions.sharing import Key, Sharing
 from ..regions.state import (
     UNBOUND,
@@ -48,6 +49,14 @@ _MEMORY = "memory of an array "  # the key of what a loop carries without a name
 
 class OtherCarryError(Exception):
     """A body shows that a loop has to carry something else."""
+
+
+class EndedRoundError(BaseException):
+    """Each round ends in an exception of Python's, and so the first one does."""
+
+    def __init__(self, problem: Exception) -> None:
+        super().__init__()
+        self.problem = problem
 
 
 class Loop:
@@ -89,6 +98,9 @@ class Loop:
         for at, grown in self.longer.items():
             self.first[at] = self.ctx.apply(converted, (self.first[at], *grown))
         self.longer.clear()
+        for name, value in zip(self.names, self.first, strict=True):
+            if value is UNBOUND:
+                lost(name, "in a later round only", again=False)
         self.parts = [None if value is UNBOUND else leaves(value) for value in self.first]
         init, self.keys, arrays = {}, [], []
         for at, (name, found) in enumerate(zip(self.names, self.parts, strict=True)):
@@ -169,7 +181,12 @@ class Loop:
         known = len(self.used_up)
         with self.region.part(self.body), self._in_round():
             self.entry = entry = self._enter(state)
-            self.body(index)
+            try:
+                self.body(index)
+            except PYTHONS as problem:
+                if is_pythons(problem):
+                    raise EndedRoundError(problem) from None
+                raise
             self.after = formed(self.region.get(), {
                 at: (value.item, value.room) if isinstance(value, GrowingList) else
                 (kind_of(value), None) for at, value in enumerate(self.first)

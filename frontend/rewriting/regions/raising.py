@@ -18,16 +18,16 @@ from itertools import pairwise
 from types import FunctionType, GeneratorType
 from typing import Any
 
-from ....ir.diagnose import error
+from ....ir.diagnose import Error, OutOfRangeError, error
 from ...face.source import user_loc
 from ...tracing.context.active import current
-from ...tracing.context.recorder import ACTIVE
+from ...tracing.context.recorder import ACTIVE, TraceContext
+from ...tracing.context.request import GivenUpError
 from ...tracing.failing import told_by
 from ...tracing.late import holds
 from ...tracing.trace import EndError
 from ..calls.protocols import entered
-from .state import Part
-
+from .state import Part, lost_name
 
 PYTHONS = (ArithmeticError, AttributeError, LookupError, NameError, TypeError, ValueError)
 
@@ -45,12 +45,18 @@ def raised(problem: Any) -> Any:
     if first and not holds(told_by(made)):
         return made
     if ctx.caught or not (ctx.way or ctx.parent is None):
-        raise error("W201", "whether this exception is raised is not known before the function "
-                            "runs", locs=user_loc(),
-                    hint="raise it in an if outside of try, or write the condition as an assert, "
-                         "which is checked when the function runs, or mark the result: "
-                         "np.where(bad, np.nan, y)")
+        raise _unknown(ctx)
     raise EndError(made)
+
+
+def _unknown(ctx: TraceContext) -> Error | GivenUpError:
+    """The error of an exception that may be raised; none that a handler of the user's would catch,
+    which may then run in vain."""
+    found = error("W201", "whether this exception is raised is not known before the function runs",
+                  locs=user_loc(), hint="raise it in an if outside of try, or write the condition "
+                  "as an assert, which is checked when the function runs, or mark the result: "
+                  "np.where(bad, np.nan, y)")
+    return GivenUpError(ctx.root.asked.need(found)) if ctx.caught else found
 
 
 def raised_by(run: Part) -> EndError | None:
@@ -61,10 +67,28 @@ def raised_by(run: Part) -> EndError | None:
     except EndError as end:
         return end
     except PYTHONS as problem:
-        if current().caught or _is_ours(type(problem).__module__):
-            raise
-        return EndError(problem)
+        if is_pythons(problem):
+            return EndError(problem)
+        raise
     return None
+
+
+def is_pythons(problem: Exception) -> bool:
+    """Whether an exception is one that Python, or NumPy, raises whenever code comes there: none of
+    a name that has no one value, or of writing to what is known and so read-only. Gives the trace
+    up where a handler of the user's would catch it, which may never be raised."""
+    found = _is_pythons(problem)
+    if found and current().caught:
+        raise _unknown(current())
+    return found
+
+
+def _is_pythons(problem: Exception) -> bool:
+    if isinstance(problem, NameError):  # a local name may have a value in another round
+        return "is not defined" in str(problem) and not lost_name(problem)
+    if type(problem) is ValueError:
+        return current().root.request.known == 0
+    return isinstance(problem, OutOfRangeError) or not _is_ours(type(problem).__module__)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ around the region as well, where others may hold it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from types import MappingProxyType
@@ -55,6 +56,13 @@ def lost(name: str, why: str | Error, again: bool = True) -> str | Error:
             isinstance(why, str) and isinstance(names[name], Error))):  # which tells more
         names[name] = why
     return names[name]
+
+
+def lost_name(problem: NameError) -> str:
+    """The name that an exception is of, if it has no one value; else nothing."""
+    named = re.search(r"variable '(\w+)'|name '(\w+)'", str(problem))
+    name = next(filter(None, named.groups()), "") if named else ""
+    return name if name in (LOST.get() or {}) else ""
 
 
 def was_lost(name: str) -> bool:

@@ -75,9 +75,12 @@ class Memory:
 
     def as_it_was(self) -> None:
         """Have the numbers again that it had before it was traced: the trace is of no use."""
-        whole = self.whole
-        whole.flags.writeable = True
-        whole[...] = self.start
+        if self.tracer is not None and self.tracer.argument:  # it has them
+            return
+        owner = self.owner()
+        assert owner is not None
+        np.ndarray.setflags(owner, write=True)
+        self.whole[...] = self.start
 
     def living(self) -> Iterator[Buffer]:
         """The arrays that still share this memory."""

@@ -197,6 +197,8 @@ def _call(
             raise MismatchError(f"arguments were changed by a call that raised {_named(error)}")
         if theirs_error is not None and isinstance(error, _public(theirs_error)):
             return ""
+        if theirs_error is not None and _is_seen_first(error):
+            return _named(error)
         if UNSUPPORTED.match(_named(error)) or _is_inside(error, program):
             return _named(error)
         raise MismatchError(f"{_named(error)}, {raised}")
@@ -229,6 +231,12 @@ def _is_inside(problem: Exception, program: Program) -> bool:
     lines = program.text.split("\n")
     inside = " " * (12 if program.around else 8)
     return any(lines[place.line - 1].startswith(inside) for place in problem.locs)
+
+
+def _is_seen_first(problem: Exception) -> bool:
+    """Whether an error is told when a function is traced, before others of lines further up."""
+    return isinstance(problem, weft.Error) and problem.code.startswith("W1") and (
+        problem.code not in ("W124", "W125"))
 
 
 def _public(problem: Exception) -> type:
