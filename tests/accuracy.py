@@ -1,9 +1,11 @@
-"""Errors of float32 sums against float64, beside NumPy's: they grow as the logarithm of the length.
+"""Errors of float32 sums and products against float64, beside NumPy's: they grow as the logarithm
+of the length.
 
     python tests/accuracy.py --most 1e8
 
 prints medians over several seeds, in units of the spacing of floats at the sum; ends with status 1
-if one is more than four times NumPy's and one such unit. The suite has sums up to 1e7.
+if one is more than four times NumPy's and one such unit. The suite has sums up to 1e7. Products are
+of two rows and two columns.
 
     python tests/accuracy.py --special 2000 [NAME ...]
 
@@ -35,6 +37,21 @@ def errors(count: int, kind: str, seeds: int) -> tuple[float, float, float]:
         exact = x.sum(dtype=np.float64)
         found.append((abs(total(x) - exact), abs(x.sum() - exact),
                       np.spacing(np.float32(abs(exact)))))
+    ours, theirs, ulp = np.median(found, axis=0)
+    return float(ours), float(theirs), float(ulp)
+
+
+def product_errors(count: int, kind: str, seeds: int) -> tuple[float, float, float]:
+    """The same of products of matrices whose sums have so many terms."""
+    product = weft.compile(lambda x, y: x @ y)
+    found = []
+    for seed in range(seeds):
+        rng = np.random.default_rng(seed)
+        draw = rng.standard_normal if kind == "normal" else rng.random
+        x, y = draw((2, count), np.float32), draw((count, 2), np.float32)
+        exact = np.array([[(row.astype(np.float64) * column).sum() for column in y.T] for row in x])
+        found.append((np.median(abs(product(x, y) - exact)), np.median(abs(x @ y - exact)),
+                      np.spacing(np.median(abs(exact)).astype(np.float32))))
     ours, theirs, ulp = np.median(found, axis=0)
     return float(ours), float(theirs), float(ulp)
 
@@ -72,12 +89,15 @@ def main() -> None:
         with np.errstate(all="ignore"):
             sys.exit(special(options.special // 4, options.names))
     count, wrong, most = 10, False, options.most
-    print("elements    kind        weft    numpy")
+    print("terms       kind        weft    numpy    of products    numpy")
     while count <= most:
         for kind in KINDS:
-            ours, theirs, ulp = errors(count, kind, max(3, min(101, ADDITIONS // count)))
-            wrong |= ours > 4 * theirs + ulp
-            print(f"{count:<12.0e}{kind:<8}{ours / ulp:8.2f} {theirs / ulp:8.2f}", flush=True)
+            print(f"{count:<12.0e}{kind:<8}", end="")
+            for measured in (errors, product_errors):
+                ours, theirs, ulp = measured(count, kind, max(3, min(101, ADDITIONS // count)))
+                wrong |= ours > 4 * theirs + ulp
+                print(f"{ours / ulp:8.2f} {theirs / ulp:8.2f}", end="      ", flush=True)
+            print()
         count *= 10
     sys.exit(wrong)
 

@@ -62,7 +62,7 @@ def tiled(
     plan = plan_gemm(*extents, depth if isinstance(depth, int) else None, stmt.dtype,
                      GemmTarget(target.vector_bits, target.registers, target.l1, target.l2),
                      *accesses, whole, (isinstance(kernel.axis(m).extent, int),
-                                        isinstance(kernel.axis(n).extent, int)))
+                                        isinstance(kernel.axis(n).extent, int)), stmt.chunk)
     lhs, rhs = ({"free": free, "k": stmt.axis}.get(access.lanes or "", "")
                 for free, access in zip(sides, accesses, strict=True))
     if plan.swap:

@@ -252,10 +252,13 @@ class _Emitter(TileSums):
         totals = {id(stmt): self.accumulator(stmt) for stmt in loop.ends
                   if stmt not in sums and not isinstance(stmt, Last)}
         orders = [stmt.order for stmt in sums if stmt.order]
-        chunk = orders[0].chunk if orders else 0
+        products = [stmt for stmt in loop.ends if isinstance(stmt, Contract) and stmt.chunk]
+        chunk = products[0].chunk if products else orders[0].chunk if orders else 0
         extent = self.index(axis.extent, ())
         if chunk:
-            stacks = {id(stmt): self.stack(stmt, ceil_div(axis.extent, chunk)) for stmt in sums}
+            waiting: list[Reduce | Contract] = [*sums, *products]
+            stacks = {id(stmt): self.stack(stmt, ceil_div(axis.extent, chunk))
+                      for stmt in waiting}
             first = self.fresh(f"{self.axes[axis.name]}_chunk")
             self.line(f"for {first} in range(0, {extent}, {chunk}):")
             self.indent += 1
@@ -264,9 +267,18 @@ class _Emitter(TileSums):
                 value = self.lanes_halved(stmt, lanes[id(stmt)], orders[0])
                 stack = stacks[id(stmt)]
                 self.line(f"{stack} = {self.pushed(stmt, stack, f'{first} // {chunk}', value)}")
+            for product in products:
+                stack, total = stacks[id(product)], totals[id(product)]
+                value = self.rows(product, total, axis.name)
+                self.line(f"{stack} = {self.pushed(product, stack, f'{first} // {chunk}', value)}")
+                self.line(f"{total.text} = {self.identities(product, self.shape(total.axes))}")
             self.indent -= 1
             count = self.index(ceil_div(axis.extent, chunk), ())
             texts = [self.drained(stmt, stacks[id(stmt)], f"({count})") for stmt in sums]
+            for product in products:
+                self.hint = f"v{product.name[1:]}"
+                totals[id(product)] = self.as_tile(product, self.drained(
+                    product, stacks[id(product)], f"({count})"))
         else:
             lanes = self.rounds(loop, ("0", extent, 0), totals)
             texts = [self.lanes_halved(stmt, lanes[id(stmt)], order)
@@ -282,10 +294,18 @@ class _Emitter(TileSums):
                 total = totals[id(other)]
                 self.hint = f"v{other.name[1:]}"
                 if axis.name in total.axes:
-                    total = self.reduced(_combine(other), total, axis.name)
+                    total = self.reduced(other.combine, total, axis.name)
                 self.values[other.name] = total
 
-    def stack(self, stmt: Reduce, most: Dim) -> str:
+    def rows(self, stmt: Contract, total: Tile, axis: str) -> str:
+        """The sums of one chunk, as rows."""
+        self.hint = f"v{stmt.name[1:]}"
+        total = self.reduced(stmt.combine, total, axis) if axis in total.axes else total
+        shape, dtype = f"({self.row_count(stmt)},)", TRITON_TYPES[stmt.dtype.name]
+        return (f"tl.reshape({total.text}, {shape})" if total.axes
+                else f"tl.full({shape}, {total.text}, tl.{dtype})")
+
+    def stack(self, stmt: Reduce | Contract, most: Dim) -> str:
         """A variable for the sums of chunks that wait for their neighbours."""
         slots = most.bit_length() if isinstance(most, int) else SLOTS
         name = self.fresh(f"v{stmt.name[1:]}_chunks")
@@ -352,7 +372,7 @@ class _Emitter(TileSums):
         dot = is_dot(self.kernel, stmt) if isinstance(stmt, Contract) else None
         operands = frozenset[str]().union(*(self.depends[name] for name in stmt.operands))
         axes = self.layout.tile_axes(operands | {stmt.axis} if dot is None else frozenset(dot))
-        combine = _combine(stmt)
+        combine = stmt.combine
         word = "sum" if combine == "add" else combine.strip("_")
         name = self.fresh(f"v{stmt.name[1:]}_{word}")
         start = self.const(identity(combine, stmt.dtype), stmt.dtype).text
@@ -380,10 +400,6 @@ class _Emitter(TileSums):
 def _is_any(combine: str) -> bool:
     """True if a reduction of truth values asks for any, false if for all."""
     return combine in ("or_", "max")
-
-
-def _combine(stmt: Reduce | Contract) -> str:
-    return stmt.combine if isinstance(stmt, Reduce) else "add"
 
 
 def _ends(stmt: Stmt, axis: Axis) -> TypeGuard[Reduce | Contract]:

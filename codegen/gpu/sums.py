@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ...ir.kernels.kernel import Order, Reduce, identity
+from ...ir.kernels.kernel import Contract, Order, Reduce, identity
 from ...ir.types import DTYPES
 from .memory import TileMemory
 from .scalars import TRITON_TYPES, Tile
@@ -97,14 +97,14 @@ class TileSums(TileMemory):
 
     # -- tiles
 
-    def rows_of(self, stmt: Reduce) -> tuple[str, ...]:
+    def rows_of(self, stmt: Reduce | Contract) -> tuple[str, ...]:
         """The tile axes of a sum."""
         return self.layout.tile_axes(self.depends[stmt.name])
 
-    def row_count(self, stmt: Reduce) -> int:
+    def row_count(self, stmt: Reduce | Contract) -> int:
         return prod(self.layout.size(axis) for axis in self.rows_of(stmt))
 
-    def identities(self, stmt: Reduce, shape: str) -> str:
+    def identities(self, stmt: Reduce | Contract, shape: str) -> str:
         start = self.const(identity(stmt.combine, stmt.dtype), stmt.dtype).text
         return f"tl.full({shape}, {start}, tl.{TRITON_TYPES[stmt.dtype.name]})"
 
@@ -143,14 +143,14 @@ class TileSums(TileMemory):
     def lanes_halved(self, stmt: Reduce, total: str, order: Order) -> str:
         return f"{self._halve(stmt.combine)}({total}, {order.lanes.bit_length() - 1})"
 
-    def pushed(self, stmt: Reduce, stack: str, number: str, value: str) -> str:
+    def pushed(self, stmt: Reduce | Contract, stack: str, number: str, value: str) -> str:
         return f"{self._push(stmt.combine, stmt.dtype.name)}({stack}, {number}, {value})"
 
-    def drained(self, stmt: Reduce, stack: str, count: str) -> str:
+    def drained(self, stmt: Reduce | Contract, stack: str, count: str) -> str:
         start = self.identities(stmt, f"({self.row_count(stmt)},)")
         return f"{self._drain(stmt.combine, stmt.dtype.name)}({stack}, {count}, {start})"
 
-    def as_tile(self, stmt: Reduce, text: str) -> Tile:
+    def as_tile(self, stmt: Reduce | Contract, text: str) -> Tile:
         """The sums of all rows as a tile over the axes that they depend on."""
         axes = self.rows_of(stmt)
         if axes:

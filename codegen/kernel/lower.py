@@ -52,7 +52,7 @@ from ...ir.plans.plan import CheckSite
 from ...ir.record import field, record, replace
 from ...ir.types import I64
 from ...ir.verify.graph import symbols_in
-from .order import order_of
+from .order import chunk_of, order_of
 
 Demand = tuple[Value, tuple[Dim, ...], Scalar | None]
 Evaluator = Generator[Demand, Scalar, Scalar]
@@ -412,12 +412,14 @@ def _reduce(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | N
     own, kept, axes = low.place(node), iter(index), node.attrs["axes"]
     full = tuple(place if at in axes else next(kept) for at, place in enumerate(own))
     value = low.widened((yield node.inputs[0], full, guard))
-    runs = low.runs(node)
-    if axes and not runs and node.op.combine == "add" and value.dtype.is_float:
-        # One term, from 0.0 on as in every sum: the sum of -0.0 is 0.0.
-        value = low.builder.add(low.builder.const(0.0, value.dtype), value)
+    runs, combine = low.runs(node), node.op.combine
     for axis in reversed(runs):
-        value = low.reduce(node.op.combine, value, axis)
+        value = low.reduce(combine, value, axis)
+    if value.dtype.is_float and (
+            combine in ("max", "min") or (combine == "add" and axes and not runs)):
+        # A sum is from 0.0 on, even of one term: that of -0.0 is 0.0. Of zeros the extreme is 0.0,
+        # as its sign would show in which order they came.
+        value = low.builder.add(low.builder.const(0.0, value.dtype), value)
     return low.builder.cast(value, node.results[0].dtype)
 
 
@@ -429,7 +431,8 @@ def _contract(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar |
     right = low.widened((yield node.inputs[1], operand_index(node, 1, own), guard))
     axes = low.runs(node)
     if is_chain(node):
-        value = low.builder.contract(left, right, tuple(axes))
+        chunk = chunk_of((low.axes[axis].extent for axis in axes), left.dtype)
+        value = low.builder.contract(left, right, tuple(axes), chunk)
     else:
         value = low.builder.mul(left, right)
         if not axes and value.dtype.is_float:  # as of one term in ``_reduce``

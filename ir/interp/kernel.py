@@ -101,7 +101,11 @@ def reduce_in_order(combine: np.ufunc, terms: Array, start: Array, order: Order)
     while lanes.shape[-1] > 1:
         half = lanes.shape[-1] // 2
         lanes = combine(lanes[..., :half], lanes[..., half:])
-    sums = lanes[..., 0]
+    return _pairwise(combine, lanes[..., 0])
+
+
+def _pairwise(combine: np.ufunc, sums: Array) -> Array:
+    """The last dimension combined by neighbours; an odd last one goes up unchanged."""
     while sums.shape[-1] > 1:
         paired = combine(sums[..., :-1:2], sums[..., 1::2])
         odd = sums[..., -1:] if sums.shape[-1] % 2 else sums[..., :0]
@@ -329,12 +333,15 @@ class _KernelRun:
         at = [self.position(axis) for axis in stmt.axes]
         for place in at:
             shape[place] = 1
-        total = np.zeros(shape, stmt.dtype.numpy)
-        for where in np.ndindex(*(self.axes[axis].size for axis in stmt.axes)):
+        chains: list[Array] = []
+        for number, where in enumerate(np.ndindex(*(self.axes[axis].size for axis in stmt.axes))):
+            if number == 0 or (stmt.chunk and number % stmt.chunk == 0):
+                chains.append(np.zeros(shape, stmt.dtype.numpy))
             left, right = (_slice(part, at, where) for part in (lhs, rhs))
-            total = (PRIMITIVES["fma"].numpy(left, right, total) if stmt.dtype.is_float
-                     else left * right + total)
-        return total
+            chains[-1] = (PRIMITIVES["fma"].numpy(left, right, chains[-1]) if stmt.dtype.is_float
+                          else left * right + chains[-1])
+        return _pairwise(np.add, np.stack(chains, -1)) if chains else np.zeros(
+            shape, stmt.dtype.numpy)
 
 
 def _slice(part: Array, at: Sequence[int], where: Sequence[int]) -> Array:

@@ -100,8 +100,10 @@ class KernelBuilder:
                             for each, init, value in zip(held, inits, following, strict=True)]
         return [self._define(Last, each.dtype, each.name, axis) for each in held]
 
-    def contract(self, lhs: Scalar, rhs: Scalar, axes: tuple[str, ...]) -> Scalar:
-        return self._define(Contract, lhs.dtype, lhs.name, rhs.name, axes)
+    def contract(
+        self, lhs: Scalar, rhs: Scalar, axes: tuple[str, ...], chunk: int = 0
+    ) -> Scalar:
+        return self._define(Contract, lhs.dtype, lhs.name, rhs.name, axes, chunk)
 
     def store(
         self, param: str, indices: tuple[Dim, ...], value: Scalar, *,

@@ -48,7 +48,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from ..indices.index import Dim, Expr, symbol, symbols_of
 from ..indices.walk import substitute
@@ -197,12 +197,15 @@ class Reduce(Stmt):
 
 @record(frozen=True, eq=False)
 class Contract(Stmt):
-    """Sum over ``axes`` of lhs * rhs, as one chain of fused multiply-adds in row-major order."""
+    """Sum over ``axes`` of lhs * rhs, in row-major order: a chain of fused multiply-adds from 0.0
+    for each ``chunk`` of terms (0: for all), and the chunks pairwise, as an ``Order`` has them."""
 
     lhs: str
     rhs: str
     axes: tuple[str, ...]
+    chunk: int = 0
     tiling: Tiling | None = None
+    combine: ClassVar[str] = "add"
 
     @property
     def operands(self) -> tuple[str, ...]:

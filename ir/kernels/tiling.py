@@ -1,11 +1,12 @@
 """How a contraction is cut into blocks and register tiles: the part of its schedule in the text.
 
-    contract %0, %1 over k {rows i, columns j, lanes 16, tile 14x2, block 70x64x240,
-                            lhs rows 256 along k, rhs panels along j, outlined}
+    contract %0, %1 over k {chunk 1024, rows i, columns j, lanes 16, tile 14x2, block 70x64x208,
+                            cut, waits 3, lhs rows 224 along k, rhs panels along j, outlined}
 
 A task computes a block of ``rows x columns``, in register tiles of so many rows and vectors, and
 walks its sum in blocks of the third size. ``cut``: the sum may be longer than a block, so running
-sums wait in memory. ``swap``: rows and lhs change places with columns and rhs. How an operand is
+sums wait in memory. ``waits``: the sums of so many chunks may wait for others, in memory too.
+``swap``: rows and lhs change places with columns and rhs. How an operand is
 read: ``in_place``, as packed ``rows``, ``panels`` or ``lines`` (all of a block for one k, then for
 the next), or ``turned`` in registers; ``along`` which axis it is read in vectors, element by
 element where none is said. ``outlined``: what happens to finished sums is a function of its own,
@@ -61,6 +62,7 @@ class Tiling:
     lhs_along: str = ""  # which is read in vectors; empty: element by element
     rhs_along: str = ""
     outlined: bool = False
+    waits: int = 0  # sums of chunks, for each element of the block
     cost: float = field(default=0.0, compare=False)  # estimated cycles of one core in all
 
     @property
@@ -84,7 +86,7 @@ class Tiling:
 
     def areas(self) -> tuple[int, int, int, int]:
         """Elements of scratch for lhs, one rhs panel, the sums, and rows yet to be transposed."""
-        m_tiles, n_tiles = self.mb // self.mr, self.nb // self.nr
+        m_tiles = self.mb // self.mr
         lhs = self.tile_elements * m_tiles
         if self.lhs == "in_place":  # the last vector stored may reach past the last row
             lhs = self.tile_elements + self.lanes if self.lhs_line else 0
@@ -95,10 +97,17 @@ class Tiling:
             rhs = self.rhs_line * self.kb + self.nr
         elif self.rhs != "panels":
             rhs = self.nr * self.rhs_line + self.lanes if self.rhs_line else 0
-        sums = ((m_tiles * n_tiles if self.cut else 1) + self.swap) * self.mr * self.nr + self.lanes
+        sums = (1 + self.waits) * self.waiting + self.swap * self.mr * self.nr + self.lanes
         spare = self.lanes * (max(self.kb, self.nr) + 2 * self.lanes)
         line = 64 * 8 // self.dtype.bits
         return round_up(lhs, line), round_up(rhs, line), round_up(sums, line), spare
+
+    @property
+    def waiting(self) -> int:
+        """Elements of the sums of a block that wait for the next block of k, or of those of its
+        chunks that wait for others; of one tile where none do."""
+        tiles = (self.mb // self.mr) * (self.nb // self.nr) if self.cut else 1
+        return tiles * self.mr * self.nr
 
     @property
     def scratch_bytes(self) -> int:
@@ -121,7 +130,8 @@ class Tiling:
 
         parts = [f"rows {self.rows}", f"columns {self.columns}", f"lanes {self.lanes}",
                  f"tile {self.mr}x{self.nv}", f"block {self.mb}x{self.nb}x{self.kb}",
-                 *["cut"] * self.cut, f"lhs {how(self.lhs, self.lhs_line, self.lhs_along)}",
+                 *["cut"] * self.cut, *[f"waits {self.waits}"] * bool(self.waits),
+                 f"lhs {how(self.lhs, self.lhs_line, self.lhs_along)}",
                  f"rhs {how(self.rhs, self.rhs_line, self.rhs_along)}", *["swap"] * self.swap,
                  *["outlined"] * self.outlined]
         return ", ".join(parts)

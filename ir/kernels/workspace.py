@@ -80,6 +80,10 @@ def _of_sums(kernel: Kernel, stage: Sequence[Stmt], vectors: Vectors | None) -> 
     sums of one loop do not agree on a way, and then they are of one stage."""
     sums = [stmt for stmt in stage if isinstance(stmt, Reduce) and stmt.order is not None]
     agree = len({(stmt.way, stmt.order) for stmt in sums}) == 1
+    for stmt in stage:
+        if isinstance(stmt, Contract) and stmt.chunk and stmt.tiling is None:
+            yield (1 if vectors is None else vectors.lanes) * stmt.dtype.itemsize * levels_of(
+                ceil_div(kernel.axis(stmt.axis).extent, stmt.chunk))
     for stmt in sums:
         assert stmt.order is not None
         along = vectors is not None and vectors.axis == stmt.axis

@@ -11,7 +11,7 @@
             | %id ":" dtype "=" ("const" number | "index" dim | name "[" {dim} "]" ["if" %id]
             | "reduce" combiner %id "over" axis [order] | "carry" %id "next" %id "over" axis
             | "last" %id "over" axis
-            | "contract" %id "," %id "over" axes ["{" tiling "}"]
+            | "contract" %id "," %id "over" axes ["{" ["chunk" number] ["," tiling] "}"]
             | primitive {%id})
     order   = "{" "lanes" number ["," "chunk" number] ["," way] "}"
     way     = "unrolled" | ("by" "lanes" number | "in" "strips" number) ["," "few" number]
@@ -285,13 +285,14 @@ class _KernelReader:
         if word == "contract":
             if len(args) != 2:
                 raise scanner.problem("expected two operands")
-            return Contract(name, dtype, args[0], args[1], self._over_all(), self._tiling(dtype))
+            return Contract(name, dtype, args[0], args[1], self._over_all(), *self._tiling(dtype))
         return Apply(name, dtype, word, tuple(args))
 
-    def _tiling(self, dtype: DType) -> Tiling | None:
+    def _tiling(self, dtype: DType) -> tuple[int, Tiling | None]:
+        """The chunk of a product, and its blocking."""
         scanner = self.scanner
         if not scanner.accept("{"):
-            return None
+            return 0, None
         parts: dict[str, list[str]] = {}
         while not scanner.accept("}"):
             if parts:
@@ -299,7 +300,8 @@ class _KernelReader:
             key, *rest = scanner.take(_PART, "a part of a tiling such as 'lanes 16'").split()
             parts[key] = rest
         try:
-            return _tiling(dtype, parts)
+            chunk = int(parts.pop("chunk", ["0"])[0])
+            return chunk, _tiling(dtype, parts) if parts or not chunk else None
         except (KeyError, ValueError, IndexError):
             raise scanner.problem(f"'{', '.join(parts)}' is no complete tiling") from None
 
@@ -351,7 +353,7 @@ def _tiling(dtype: DType, parts: Mapping[str, Sequence[str]]) -> Tiling:
                   _one_of(lhs, ("in_place", "rows", "panels", "lines")),
                   _one_of(rhs, ("in_place", "panels", "turned", "lines")),
                   lhs_line, rhs_line, "swap" in parts, parts["rows"][0], parts["columns"][0],
-                  lhs_along, rhs_along, "outlined" in parts)
+                  lhs_along, rhs_along, "outlined" in parts, int(parts.get("waits", ["0"])[0]))
 
 
 def _way(words: Sequence[str]) -> tuple[str, int, str]:

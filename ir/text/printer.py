@@ -255,7 +255,9 @@ def _meaning(stmt: Stmt) -> str:
             return f"last {stmt.value} over {stmt.axis}"
         case Contract():
             over = stmt.axes[0] if len(stmt.axes) == 1 else f"({', '.join(stmt.axes)})"
-            how = f" {{{stmt.tiling}}}" if stmt.tiling is not None else ""
+            parts = [f"chunk {stmt.chunk}"] if stmt.chunk else []
+            parts += [str(stmt.tiling)] if stmt.tiling is not None else []
+            how = f" {{{', '.join(parts)}}}" if parts else ""
             return f"contract {stmt.lhs}, {stmt.rhs} over {over}{how}"
     raise TypeError(f"no text for a statement of type {type(stmt).__name__}")
 

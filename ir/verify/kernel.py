@@ -344,6 +344,9 @@ def check_nesting(kernel: Kernel) -> Problems:
 def check_orders(kernel: Kernel) -> Problems:
     """What rounds has an order of lanes and chunks, powers of two; what does not has none."""
     for stmt in kernel.body:
+        if isinstance(stmt, Contract) and stmt.chunk and (not _is_chunk(stmt.chunk) or not (
+                is_ordered(stmt.combine, stmt.dtype))):
+            yield stmt, f"a product of {stmt.dtype} has no chunks of {stmt.chunk}"
         if not isinstance(stmt, Reduce):
             continue
         order = stmt.order
@@ -353,11 +356,15 @@ def check_orders(kernel: Kernel) -> Problems:
             continue
         if not is_ordered(stmt.combine, stmt.dtype):
             yield stmt, f"a {stmt.combine} of {stmt.dtype} has no order"
-        lanes, chunk = order.lanes, order.chunk
+        lanes = order.lanes
         if lanes.bit_count() != 1 or lanes > MAX_LANES or (
-                chunk and (chunk.bit_count() != 1 or chunk < MAX_LANES)):
+                order.chunk and not _is_chunk(order.chunk)):
             yield stmt, (f"{order} is no order: lanes are a power of two up to {MAX_LANES}, a "
                          f"chunk is one from {MAX_LANES} on")
+
+
+def _is_chunk(count: int) -> bool:
+    return count.bit_count() == 1 and count >= MAX_LANES
 
 
 def check_stores(kernel: Kernel) -> Problems:

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..indices.index import Dim
+from ..indices.index import Dim, ceil_div
 from ..kernels.kernel import Carry, Contract, Kernel, Last, Reduce, Stmt, stages_of
 from ..kernels.operands import run_along, stride_across
 from ..kernels.tiling import Tiling, room_of_line
+from ..kernels.workspace import levels_of
 from ..record import record
 
 MOST_LANES = 64     # of a register: bytes of 512 bits
@@ -88,6 +89,13 @@ def _of_sizes(kernel: Kernel, stmt: Contract, tiling: Tiling) -> Iterator[str]:
         yield f"'{axis.name}' goes by {axis.block}, the block is {tiling.kb} deep"
     if not tiling.cut and not (isinstance(axis.extent, int) and axis.extent <= tiling.kb):
         yield f"the sum may be longer than a block of {tiling.kb}: it has to be 'cut'"
+    if stmt.chunk:
+        waits = levels_of(ceil_div(axis.extent, stmt.chunk))
+        if not tiling.cut or tiling.kb > stmt.chunk or tiling.waits < waits:
+            yield (f"chunks of {stmt.chunk} are made of blocks ('cut'), and the sums of {waits} of "
+                   "them may wait")
+    elif tiling.waits:
+        yield "sums of chunks wait where there are chunks"
 
 
 def _sides(kernel: Kernel, stmt: Contract, tiling: Tiling) -> tuple[_Side, _Side]:

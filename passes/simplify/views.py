@@ -128,21 +128,22 @@ def _iota_unit(r: Rewriter, match: Match) -> Value | None:
 
 
 def _reduce_units(r: Rewriter, match: Match) -> Any:
-    """A reduction over no axes, or axes of size 1, keeps the elements.
-
-    A float sum starts from 0.0, so that -0.0 becomes 0.0 even then.
-    """
+    """A reduction over no axes, or axes of size 1, keeps the elements."""
     x, axes = match["x"], match.attrs[0]["axes"]
     if any(x.shape[axis] != 1 for axis in axes):
         return None
     return r.reshape(x, shape=match.type.shape)
 
 
-def _sum_units(r: Rewriter, match: Match) -> Any:
+def _plain_units(r: Rewriter, match: Match) -> Any:
+    """A sum starts from 0.0, and so ends an extreme: -0.0 becomes 0.0 even of one number."""
     kept = _reduce_units(r, match)
-    if kept is None:
-        return None
-    return r.add(kept, 0.0) if kept.dtype.is_float else kept
+    return None if kept is None else _plain(r, kept)
+
+
+def _plain(r: Rewriter, x: Any) -> Any:
+    """Floats, with 0.0 for -0.0."""
+    return r.add(x, 0.0) if x.dtype.is_float else x
 
 
 def _reduce_reduce(op: str) -> Any:
@@ -257,14 +258,14 @@ def _reduce_parts(op: str) -> Any:
             values[:half] = [r.make(OPS[_PAIRS[op]], (one, other), {})[0] for one, other in zip(
                 values[:half], values[half:], strict=False)] + values[len(values) - half:half]
             del values[half:]
-        return values[0]
+        return _plain(r, values[0])
 
     return replace
 
 
 def _reductions(op: str, exact: str) -> tuple[Rule, ...]:
     """The rules of one reduction; it is associative, bit for bit, for the dtype kinds ``exact``."""
-    units = _sum_units if op == "sum" else _reduce_units
+    units = _plain_units if op in ("sum", "max", "min") else _reduce_units
     spread = _sum_broadcast if op == "sum" else _extreme_broadcast(op)
     kinds = exact if op == "sum" else "iufb"
     parts = [Rule(f"{op}-parts", f"{op}(concatenate(...))", _reduce_parts(op))] * (op in _PAIRS)

@@ -365,3 +365,18 @@ def test_unknown_rows_are_summed_as_known_ones(columns: int, cpu: str | None) ->
         want = weft.compile(target=cpu)(function)(special[:count])
         for got, wanted in zip(dynamic(special[:count]), want, strict=True):
             assert_same(got, wanted)
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize("extent", [1, 2, 5, 17, 100, 3000])
+def test_the_extreme_of_zeros_does_not_tell_their_order(name: str, extent: int) -> None:
+    """In lanes, columns and trees, beside a sum and alone, of one number and of many."""
+    of = getattr(np, name)
+    x = np.random.default_rng(extent).choice(np.array([0.0, -0.0, -0.0], np.float32), (9, extent))
+    x[::2] = -0.0
+    functions = [lambda x: (of(x, axis=1), of(x, axis=0), of(x), of(x[0])),
+                 lambda x: (of(x, axis=1), of(x, axis=0), of(x), of(x[0]), x.sum(0), x.sum())]
+    for function in functions:
+        for way in ({}, {"opt": 0}, *({"target": target} for target in targets())):
+            for found in weft.compile(function, **way)(x):
+                assert not np.signbit(found).any() and not np.any(found)

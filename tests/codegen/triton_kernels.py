@@ -343,6 +343,25 @@ def matmul_batched(dtype: DType) -> Case:
                 error=SUM_ERROR[dtype.name])
 
 
+@case((F32, 16, "200"), (F32, 4, "n"), (F64, 16, "n"), (F32, 16, "n"))
+def product_in_chunks(dtype: DType, block: int, depth: str) -> Case:
+    """Chunks that are added pairwise. Of a sum of unknown extent the stack of those that wait
+    spills."""
+    kernel = parse_kernel(f"""
+kernel @product_in_chunks(x: {dtype}[17,{depth}], w: {dtype}[{depth},33], y: mut {dtype}[17,33]) {{
+  par i in 17 by {block}, par j in 33 by {block}, seq k in {depth} by {block} {{
+    %0: {dtype} = x[i, k]
+    %1: {dtype} = w[k, j]
+    %2: {dtype} = contract %0, %1 over k {{chunk 64}}
+    y[i, j] = %2
+  }}
+}}
+""")
+    return Case(kernel, {"x": sample(dtype, 17, 200), "w": sample(dtype, 200, 33, seed=1),
+                         "y": zeros(dtype, 17, 33)}, {} if depth == "200" else {"n": 200},
+                error=SUM_ERROR[dtype.name])
+
+
 @case((F32, 16, 20), (F32, 4, 20), (F64, 32, 20), (F32, 16, 70))
 def matmul_lane(dtype: DType, block: int, inner: int) -> Case:
     """The summed axis as one tile, which must be walked in steps unless it is small."""

@@ -368,6 +368,8 @@ BROKEN_STAGES = [
     (STAGED, "check_bounds", "w: f32[32,80]", "w: f32[32,79]", "is from 0 to 79"),
     (SORTED, "check_bounds", "x[i, j]", "x[9, j]", "is 9"),
     (CARRIED, "check_bounds", "x[i, j]", "x[8 - i, j - 1]", "is from -1 to 6"),
+    *((TILED, "check_orders", "{rows", f"{{chunk {chunk}, rows", f"no chunks of {chunk}")
+      for chunk in (32, 96)),
     *((TILED, "check_tilings", *rest) for rest in (
         ("rows i,", "rows k,", "rows k and columns j are no two axes beside 'k'"),
         ("rows i, columns j", "rows j, columns i", "%0 depends on 'i', which is the other"),
@@ -384,6 +386,9 @@ BROKEN_STAGES = [
         ("24x48x56", "24x48x60", "60 is none of 8 lanes"),
         ("24x48x56", "24x48x64", "'k' goes by 56, the block is 64 deep"),
         (", cut", "", "it has to be 'cut'"),
+        ("{rows", "{chunk 64, rows", "the sums of 2 of them may wait"),
+        ("{rows i, columns j", "{chunk 64, waits 1, rows i, columns j", "the sums of 2 of them"),
+        (", cut", ", cut, waits 2", "sums of chunks wait where there are chunks"),
         (ROWS, "lhs in_place along i", "no plain array with 'i' side by side"),
         (ROWS, "lhs in_place along j", "lhs in_place is read along i or along k"),
         (ROWS, "lhs rows 64 along i", "lhs rows is read along k or no axis"),

@@ -23,7 +23,7 @@ from ..dims import emit_dim
 from .scalars import LlvmValue
 from .scope import Scope
 from .statements import StmtEmitter
-from .sums import Chunk, LaneSums, PairwiseSum, Values, in_chunks, renamed
+from .sums import Chunk, LaneSums, PairwiseSum, Values, chunk_of, in_chunks, renamed
 
 Take = Callable[[Scope, Ends], None]
 Run = Callable[[Scope, Iterable[Stmt | Loop], Take | None], None]
@@ -81,7 +81,9 @@ class ColumnLoops:
         stop = emit_dim(self.f, extent, scope.axes)
         carry = [self._start(scope, stmt) for stmt in free]
         if not ordered:
-            found = self._rounds(scope, loop, ("0", stop, 1), carry)
+            _, found = in_chunks(
+                self.stmts, [], extent, stop, [*zip(free, carry, strict=True)],
+                lambda first, end, held: ([], self._rounds(scope, loop, (first, end, 1), held)))
         else:
             sums, carry = self._all(scope, loop, stop, carry)
             found = [*sums, *carry]
@@ -118,11 +120,12 @@ class ColumnLoops:
         self, scope: Scope, loop: Loop, stop: str, carry: Values
     ) -> tuple[Values, Values]:
         """The same, chunk by chunk."""
-        ordered, _ = by_order(loop)
+        ordered, free = by_order(loop)
         chunk = {"by lanes": self._lane_by_lane, "in strips": self._in_strips}.get(
             way_of(ordered).kind, self._in_turn)(scope, loop, stop)
         widths = [(stmt, self._width_of(scope, stmt)) for stmt in ordered]
-        return in_chunks(self.stmts, widths, self.kernel.axis(loop.axis).extent, stop, carry, chunk)
+        return in_chunks(self.stmts, widths, self.kernel.axis(loop.axis).extent, stop,
+                         [*zip(free, carry, strict=True)], chunk)
 
     def _start(self, scope: Scope, stmt: Reduce | Contract | Carry) -> LlvmValue:
         """What an accumulator, or what is carried, is before the first round."""
@@ -145,7 +148,7 @@ class ColumnLoops:
         ``carry`` has accumulators for each of them, and of what has no order once."""
         ordered, free = by_order(loop)
         own = len(ordered) * len(rows)
-        most = ordered[0].order.chunk if ordered and ordered[0].order else 0
+        most = chunk_of([*ordered, *free])
         with self.f.carried_loop(*steps, [(held.type, held.ref) for held in carry],
                                  most or None) as rounds:
             values = renamed(carry, rounds.values)

@@ -152,7 +152,7 @@ def _product(
             cuts.append([axis.block, block] if axis.kind == "par" else [block])
         (m_start, m_stop), (n_start, n_stop) = spans
         emit_block(f, plan, (m_start, n_start), (m_stop, n_stop), extents, lhs, rhs, epilogue,
-                   scratch, (cuts[0], cuts[1]))
+                   scratch, (cuts[0], cuts[1]), stmt.chunk)
 
 
 class _Epilogue:

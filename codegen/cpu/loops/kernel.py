@@ -269,7 +269,7 @@ class _KernelEmitter:
         carry = [self.stmts.initial(stmt, self.width) for stmt in of_sums(free)]
         with self.stmts.workspace.part():
             sums, carry = in_chunks(self.stmts, [(stmt, 1) for stmt in ordered], extent, stop,
-                                    carry, chunk)
+                                    [*zip(free, carry, strict=True)], chunk)
         for stmt, value in zip(ordered, sums, strict=True):
             scope.values[stmt.name] = value
         for other, value in zip(free, carry, strict=True):

@@ -100,14 +100,13 @@ class StmtEmitter(Accesses):
             return self.s.bitcast(args[0], stmt.dtype)
         return self.s.apply(stmt.prim, *args)
 
-    def combine(self, stmt: Reduce, held: LlvmValue, term: LlvmValue) -> LlvmValue:
+    def combine(self, stmt: Reduce | Contract, held: LlvmValue, term: LlvmValue) -> LlvmValue:
         """One step of an accumulator."""
         return self.s.apply(stmt.combine, held, term)
 
     def initial(self, stmt: Reduce | Contract, width: int) -> LlvmValue:
         """An accumulator without terms."""
-        combine = stmt.combine if isinstance(stmt, Reduce) else "add"
-        return self.s.splat(self.s.const(identity(combine, stmt.dtype), stmt.dtype), width)
+        return self.s.splat(self.s.const(identity(stmt.combine, stmt.dtype), stmt.dtype), width)
 
     def accumulated(self, stmt: Reduce | Contract, held: LlvmValue, scope: Scope) -> LlvmValue:
         """An accumulator after the term that the scope has."""

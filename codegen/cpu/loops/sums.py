@@ -9,11 +9,12 @@ is added to what the trailing ones of its number say is waiting, as a carry is:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ....ir.indices.index import Dim, ceil_div
-from ....ir.kernels.kernel import Reduce
+from ....ir.kernels.kernel import Contract, Reduce
 from ....ir.kernels.workspace import levels_of
+from ...kernel.nest import Ends
 from ..types import LLVM_TYPES, vector_type
 from .scalars import LlvmValue
 from .statements import StmtEmitter
@@ -26,7 +27,9 @@ Chunk = Callable[[str, str, Values], tuple[Values, Values]]
 class Slots:
     """Values of one reduction in an array, ``width`` lanes wide each."""
 
-    def __init__(self, stmts: StmtEmitter, stmt: Reduce, width: int, count: int) -> None:
+    def __init__(
+        self, stmts: StmtEmitter, stmt: Reduce | Contract, width: int, count: int
+    ) -> None:
         self.f, self.stmts, self.stmt, self.width = stmts.f, stmts, stmt, width
         self.element = LLVM_TYPES[stmt.dtype.name]
         self.type = vector_type(self.element, width)
@@ -54,7 +57,9 @@ class Slots:
 class PairwiseSum:
     """Values that come one by one, numbered from 0, combined by neighbours."""
 
-    def __init__(self, stmts: StmtEmitter, stmt: Reduce, width: int, most: Dim) -> None:
+    def __init__(
+        self, stmts: StmtEmitter, stmt: Reduce | Contract, width: int, most: Dim
+    ) -> None:
         """``most`` is how many values there will be at most."""
         self.f, self.stmts, self.stmt = stmts.f, stmts, stmt
         self.levels = levels_of(most)
@@ -123,27 +128,41 @@ def renamed(values: Values, refs: Sequence[str]) -> Values:
 
 
 def in_chunks(
-    stmts: StmtEmitter, sums: Sequence[tuple[Reduce, int]], extent: Dim, stop: str, carry: Values,
-    chunk: Chunk,
+    stmts: StmtEmitter, sums: Sequence[tuple[Reduce, int]], extent: Dim, stop: str,
+    carry: Sequence[tuple[Ends, LlvmValue]], chunk: Chunk,
 ) -> tuple[Values, Values]:
     """Run ``chunk`` on each chunk of an axis; the sums of ``sums`` (with their widths) and carry.
 
-    ``carry`` are the accumulators of reductions without an order, which know no chunks.
+    ``carry`` are the accumulators of what has no order, which know no chunks, and of products,
+    which begin anew with each of them.
     """
-    f = stmts.f
-    order = sums[0][0].order if sums else None
-    if order is None or not order.chunk:
-        return chunk("0", stop, carry)
-    bits = order.chunk.bit_length() - 1
-    most = ceil_div(extent, order.chunk)
+    f, held = stmts.f, [value for _, value in carry]
+    size = chunk_of([*(stmt for stmt, _ in sums), *(stmt for stmt, _ in carry)])
+    if not size:
+        return chunk("0", stop, held)
+    bits, most = size.bit_length() - 1, ceil_div(extent, size)
     counters = [PairwiseSum(stmts, stmt, width, most) for stmt, width in sums]
-    pairs = [(held.type, held.ref) for held in carry]
-    with f.carried_loop("0", stop, order.chunk, pairs) as walk:
-        end = stmts.least(f(f"add i64 {walk.index}, {order.chunk}"), stop)
-        found, held = chunk(walk.index, end, renamed(carry, walk.values))
-        walk.next = [value.ref for value in held]
+    chains = {at: PairwiseSum(stmts, stmt, value.width, most)
+              for at, (stmt, value) in enumerate(carry) if isinstance(stmt, Contract)}
+    with f.carried_loop("0", stop, size, [(value.type, value.ref) for value in held]) as walk:
+        end = stmts.least(f(f"add i64 {walk.index}, {size}"), stop)
+        found, after = chunk(walk.index, end, renamed(held, walk.values))
         number = f(f"lshr i64 {walk.index}, {bits}")
         for counter, value in zip(counters, found, strict=True):
             counter.push(number, value)
-    count = f(f"lshr i64 {f(f'add i64 {stop}, {order.chunk - 1}')}, {bits}")
-    return [counter.total(count) for counter in counters], renamed(carry, walk.results)
+        for at, counter in chains.items():
+            counter.push(number, after[at])
+            after[at] = held[at]
+        walk.next = [value.ref for value in after]
+    count = f(f"lshr i64 {f(f'add i64 {stop}, {size - 1}')}, {bits}")
+    after = renamed(held, walk.results)
+    for at, counter in chains.items():
+        after[at] = counter.total(count)
+    return [counter.total(count) for counter in counters], after
+
+
+def chunk_of(sums: Iterable[Ends]) -> int:
+    """The chunk of the sums of one loop; 0: it has none."""
+    chunks = {stmt.order.chunk if isinstance(stmt, Reduce) and stmt.order else
+              stmt.chunk if isinstance(stmt, Contract) else 0 for stmt in sums}
+    return max(chunks, default=0)

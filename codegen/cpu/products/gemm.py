@@ -9,15 +9,17 @@ an element, so casts, scales, im2col and transposes are fused into the packing:
     |---------|  panels of     |  |  |  |  of nr columns |--+--+--|  for each k: nr loaded,
     +---------+  mr; in L2     +--+--+--+  at a time; L1 +--+--+--+  mr broadcast, mr * nr fma
 
-Every sum is one chain of fma over k = 0, 1, ... from zero; where K is cut the running sums wait in
-scratch and go on. So bits depend on no blocking, vector width, edge or thread count. Plain arrays
-that lie well in memory are read in place.
+Every sum is a chain of fma over k = 0, 1, ... from zero, for each chunk of K; where K is cut the
+running sums wait in scratch and go on. The sums of chunks meet pairwise there, each level in room
+of its own (see ``loops/sums``). So bits depend on no blocking, vector width, edge or thread count.
+Plain arrays that lie well in memory are read in place.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 
 from ....ir.kernels.tiling import Tiling
 from ....ir.record import record
@@ -48,13 +50,15 @@ def emit_block(
     epilogue: Epilogue,
     scratch: str,
     cuts: tuple[Sequence[int], Sequence[int]] | None = None,
+    chunk: int = 0,
 ) -> None:
     """Emit the block of the output from row and column ``start`` to ``stop``, of at most
     ``plan.block`` rows and columns.
 
-    ``cuts`` are the sizes of the parts, and of the parts of those, in which rows and columns come,
-    but for the last ones; by default that of a block. ``extents`` are (M, N, K); ``scratch`` points
-    to ``plan.scratch_bytes`` bytes, 64-byte aligned, that no other task uses at the same time.
+    ``chunk`` is that of the sums; 0: K is no longer than one. ``cuts`` are the sizes of the parts,
+    and of the parts of those, in which rows and columns come, but for the last ones; by default
+    that of a block. ``extents`` are (M, N, K); ``scratch`` points to ``plan.scratch_bytes`` bytes,
+    64-byte aligned, that no other task uses at the same time.
     """
     M, N, K = extents
     if plan.swap:
@@ -64,7 +68,7 @@ def emit_block(
                 extent <= size or size % tile == 0 for size in parts)
             for extent, parts, tile in zip((M, N), sizes[::-1 if plan.swap else 1],
                                            (plan.mr, plan.nr), strict=True)]
-    _Block(f, plan, M, N, K, lhs, rhs, epilogue, scratch, *even).emit(start, stop)
+    _Block(f, plan, (M, N, K), lhs, rhs, epilogue, scratch, even, chunk).emit(start, stop)
 
 
 @record(frozen=True)
@@ -82,14 +86,14 @@ class _Block(Vectors):
     """The code of one block; in its methods m, n are tile axes (after ``plan.swap``)."""
 
     def __init__(
-        self, f: FunctionText, plan: Tiling, M: Size, N: Size, K: Size,
-        lhs: Operand, rhs: Operand, epilogue: Epilogue, scratch: str, even_rows: bool,
-        even_columns: bool,
+        self, f: FunctionText, plan: Tiling, extents: tuple[Size, Size, Size],
+        lhs: Operand, rhs: Operand, epilogue: Epilogue, scratch: str, even: Sequence[bool],
+        chunk: int,
     ) -> None:
-        self.even_rows, self.even_columns = even_rows, even_columns
+        self.even_rows, self.even_columns = even
         super().__init__(f, LLVM_TYPES[plan.dtype.name], plan.dtype.itemsize, plan.lanes)
         self.plan = plan
-        self.M, self.N, self.K = M, N, K
+        (self.M, self.N, self.K), self.chunk = extents, chunk
         self.lhs, self.rhs, self.epilogue = lhs, rhs, epilogue
         self.lhs_base = lhs.pointer(f) if plan.lhs == "in_place" else ""
         self.rhs_base = rhs.pointer(f) if plan.rhs in ("in_place", "turned") else ""
@@ -107,10 +111,22 @@ class _Block(Vectors):
         self.rows, self.columns = self.sub(m_stop, self.m0), self.sub(n_stop, self.n0)
         self.m_tiles = ceil_div(f, self.rows, plan.mr)
         self.n_tiles = ceil_div(f, self.columns, plan.nr)
-        k_blocks = integer(f, "smax", ceil_div(f, self.K, plan.kb), 1) if plan.cut else 1
+        if not self.chunk:
+            self.blocks(0, self.K, None)
+            return
+        self.chunks = integer(f, "smax", ceil_div(f, self.K, self.chunk), 1)
+        with span(f, self.chunks) as number:
+            first = self.mul(number, self.chunk)
+            self.blocks(first, self.least(self.chunk, self.sub(self.K, first)), number)
+
+    def blocks(self, first: Size, depth: Size, chunk: Size | None) -> None:
+        """What the sums of all tiles take from ``first`` on: ``depth`` terms, of one chunk."""
+        f, plan = self.f, self.plan
+        k_blocks = integer(f, "smax", ceil_div(f, depth, plan.kb), 1) if plan.cut else 1
         with span(f, k_blocks) as k_block:
-            self.k0 = self.mul(k_block, plan.kb)
-            self.depth = self.least(plan.kb, self.sub(self.K, self.k0)) if plan.cut else self.K
+            done = self.mul(k_block, plan.kb)
+            self.k0 = self.add(first, done)
+            self.depth = self.least(plan.kb, self.sub(depth, done)) if plan.cut else depth
             self.packing = Packing(f, plan, self.k0, self.depth)
             with f.unasked():  # what a block is made of
                 self.pack_lhs()
@@ -122,7 +138,7 @@ class _Block(Vectors):
             with span(f, self.n_tiles) as j, f.unasked():
                 self.pack_rhs(self.add(self.n0, self.mul(j, plan.nr)))
                 with span(f, self.m_tiles) as i:
-                    self.tile(i, j, k_block, k_blocks)
+                    self.tile(i, j, (k_block, k_blocks), chunk)
 
     def pack_lhs(self) -> None:
         f, plan = self.f, self.plan
@@ -196,8 +212,9 @@ class _Block(Vectors):
             return start
         return integer(self.f, "smax", self.least(start, self.sub(extent, width)), 0)
 
-    def tile(self, i: Size, j: Size, k_block: Size, k_blocks: Size) -> None:
-        """Tile (i, j): go on with its sums; after the last k, hand them to the epilogue."""
+    def tile(self, i: Size, j: Size, block: tuple[Size, Size], chunk: Size | None) -> None:
+        """Tile (i, j): go on with its sums in a block of k, which is one of so many of a chunk;
+        after the last k, hand them to the epilogue."""
         f, plan = self.f, self.plan
         m, n = self.add(self.m0, self.mul(i, plan.mr)), self.add(self.n0, self.mul(j, plan.nr))
         a, b = self.lhs_side(i, m), self.rhs_side(j, n)
@@ -205,15 +222,60 @@ class _Block(Vectors):
         if plan.cut:
             slot = self.add(self.mul(j, plan.mb // plan.mr), i)
             sums = self.at(sums, self.mul(slot, plan.mr * plan.nr))
-            first = f(f"icmp eq i64 {k_block}, 0")
-            last = f(f"icmp eq i64 {k_block}, {self.sub(k_blocks, 1)}")
-        self.multiply(a, b, sums, first)
+            first = self.equal(block[0], 0)
+            last = self.equal(block[0], self.sub(block[1], 1))
+        values = self.multiply(a, b, sums, first)
         rows = self.part(self.even_rows, plan.mr, m, self.add(self.m0, self.rows))
         columns = self.part(self.even_columns, plan.nr, n, self.add(self.n0, self.columns))
-        with maybe(f, last):
+        if chunk is None or last is not None:
+            with maybe(f, None if chunk is None else f(f"xor i1 {last}, true")):
+                self.store_all(values, sums)
+        with ExitStack() as ends:
+            ends.enter_context(maybe(f, last))
+            if chunk is not None:
+                more = f(f"icmp slt i64 {chunk}, {self.sub(self.chunks, 1)}")
+                with f.when(more):
+                    self.push(values, sums, chunk)
+                ends.enter_context(f.when(f(f"xor i1 {more}, true")))
+                self.store_all(self.total(values, sums, chunk), sums)
             moved = self.mul(self.sub(m, a.origin), plan.nr), self.sub(n, b.origin)
             finish = self.finish_swapped if plan.swap else self.finish
             finish(self.at(sums, *moved), m, rows, n, columns)
+
+    def equal(self, a: Size, b: Size) -> str:
+        return self.f(f"icmp eq i64 {a}, {b}")
+
+    def push(self, values: Sequence[str], sums: str, chunk: Size) -> None:
+        """Take the sums of a tile for a chunk: each is added to what waits for it, of as many
+        chunks; so many levels wait as its number ends in ones."""
+        f = self.f
+        ones = f.call("i64", "llvm.cttz.i64", ("i64", f(f"xor i64 {chunk}, -1")), ("i1", "false"))
+        carry = [(self.vector, value) for value in values]
+        with f.carried_loop("0", ones, 1, carry, self.plan.waits) as levels:
+            levels.next = self.met(levels.values, self.level(sums, levels.index))
+        self.store_all(levels.results, self.level(sums, ones))
+
+    def total(self, values: Sequence[str], sums: str, chunk: Size) -> list[str]:
+        """The sums of a tile for the last chunk and all that waits, lowest first: a level for each
+        one of its number."""
+        f = self.f
+        count = f.call("i64", "llvm.ctpop.i64", ("i64", str(chunk)))
+        carry = [("i64", str(chunk)), *((self.vector, value) for value in values)]
+        with f.carried_loop("0", count, 1, carry, self.plan.waits) as levels:
+            rest, *held = levels.values
+            level = f.call("i64", "llvm.cttz.i64", ("i64", rest), ("i1", "true"))
+            left = f(f"and i64 {rest}, {f(f'sub i64 {rest}, 1')}")
+            levels.next = [left, *self.met(held, self.level(sums, level))]
+        return levels.results[1:]
+
+    def met(self, values: Sequence[str], waiting: str) -> list[str]:
+        """The vectors of a tile, each added to one that waits."""
+        return [self.f(f"fadd {self.vector} {self.load(self.at(waiting, at * self.lanes))}, "
+                       f"{value}") for at, value in enumerate(values)]
+
+    def level(self, place: str, level: str) -> str:
+        """Where the sums of 2**level chunks wait that a place has sums of."""
+        return self.at(place, self.mul(self.add(level, 1), self.plan.waiting))
 
     def part(self, even: bool, tile: int, start: Size, stop: Size) -> Size:
         """How much of a tile at ``start`` belongs to a block that ends at ``stop``."""
@@ -221,8 +283,8 @@ class _Block(Vectors):
             return tile
         return self.least(tile, self.sub(stop, start))
 
-    def multiply(self, a: _Side, b: _Side, sums: str, first: str | None) -> None:
-        """Add ``self.depth`` products to the mr x nv vectors of sums, or to zero if ``first``."""
+    def multiply(self, a: _Side, b: _Side, sums: str, first: str | None) -> list[str]:
+        """The mr x nv vectors of sums and ``self.depth`` products; these alone if ``first``."""
         f, plan, vector = self.f, self.plan, self.vector
         places = [self.at(sums, v * plan.lanes) for v in range(plan.mr * plan.nv)]
         values = ["zeroinitializer"] * len(places)
@@ -230,9 +292,12 @@ class _Block(Vectors):
             loads = [self.load(place) for place in places]
             values = [f(f"select i1 {first}, {vector} zeroinitializer, {vector} {value}")
                       for value in loads]
-        steps = self.turned_steps if plan.rhs == "turned" else self.steps
-        for value, place in zip(steps(a, b, values), places, strict=True):
-            self.store(value, place)
+        return (self.turned_steps if plan.rhs == "turned" else self.steps)(a, b, values)
+
+    def store_all(self, values: Sequence[str], sums: str) -> None:
+        """Store the vectors of a tile."""
+        for at, value in enumerate(values):
+            self.store(value, self.at(sums, at * self.lanes))
 
     def steps(self, a: _Side, b: _Side, values: list[str]) -> list[str]:
         f, plan = self.f, self.plan

@@ -20,6 +20,7 @@ import math
 from typing import Literal
 
 from ....ir.kernels.tiling import Tiling, room_of_line, round_up
+from ....ir.kernels.workspace import MAX_LEVELS, levels_of
 from ....ir.record import record, replace
 from ....ir.types import DType
 
@@ -73,20 +74,22 @@ def plan_gemm(
     rhs: Access,
     whole: bool = False,
     sure: tuple[bool, bool] | None = None,
+    chunk: int = 0,
 ) -> Tiling:
     """Choose tiles and blocks for extents (None: known at run time only) and access patterns;
-    ``whole``: one task for all of it, in one block or as few as sums that wait for k allow. An
-    extent that is not ``sure`` may turn out to be less; by default those that are known are."""
+    ``chunk``: of the sums, if they may have a second one; ``whole``: one task for all of it, in
+    one block or as few as sums that wait for k allow. An extent that is not ``sure`` may turn
+    out to be less; by default those that are known are."""
     m, n = (M is not None, N is not None) if sure is None else sure
-    plans = [_plan(M, N, K, dtype, target, lhs, rhs, False, whole, m, n)]
+    plans = [_plan(M, N, K, dtype, target, lhs, rhs, False, whole, m, n, chunk)]
     if N is not None:  # a narrow output wastes lanes unless its transpose is computed
-        plans.append(_plan(N, M, K, dtype, target, rhs, lhs, True, whole, n, m))
+        plans.append(_plan(N, M, K, dtype, target, rhs, lhs, True, whole, n, m, chunk))
     return min(plans, key=lambda plan: plan.cost * (1.05 if plan.swap else 1.0))
 
 
 def _plan(
     M: int | None, N: int | None, K: int | None, dtype: DType, target: GemmTarget,
-    lhs: Access, rhs: Access, swap: bool, whole: bool, sure_m: bool, sure_n: bool,
+    lhs: Access, rhs: Access, swap: bool, whole: bool, sure_m: bool, sure_n: bool, chunk: int,
 ) -> Tiling:
     size = dtype.itemsize
     lanes = target.vector_bits // 8 // size
@@ -104,13 +107,15 @@ def _plan(
         compute += 0.3 * lanes / mr * (M or _NOMINAL) * (N or _NOMINAL)
     nr = nv * lanes
     kb = _most_depth(nr, lanes, size, target)
-    if K is not None:  # blocks of equal depth
-        kb = round_up(-(-depth // -(-depth // kb)), lanes)
+    if K is not None or chunk:  # blocks of equal depth
+        longest = min(depth, chunk) if chunk and K is not None else chunk or depth
+        kb = round_up(-(-longest // -(-longest // kb)), lanes)
     packed: Literal["rows", "panels", "lines"] = "panels" if lhs.lanes == "free" else "rows"
     if lhs.lanes == "free" and lhs.run:
         packed = "lines"
     plan = Tiling(dtype, lanes, mr, nv, mr, nr, kb, K is None or kb < K,
-                    packed, "panels", kb + lanes if packed == "rows" else 0, swap=swap)
+                    packed, "panels", kb + lanes if packed == "rows" else 0, swap=swap,
+                    waits=_waits(K, chunk))
     if _in_place(lhs, size, mr, N, nr) and (sure_m or _copies(lhs, K)):
         plan = replace(plan, lhs="in_place", lhs_line=0 if sure_m else lhs.stride or 0)
         compute *= _CROWDED if _crowded(lhs, size, mr) else 1.0
@@ -121,6 +126,13 @@ def _plan(
     if turned is not None:
         plan = replace(plan, rhs="turned", rhs_line=0 if sure_n else rhs.stride or 0)
     return _blocks(plan, M, N, depth, compute, target, lhs, rhs, whole)
+
+
+def _waits(K: int | None, chunk: int) -> int:
+    """The sums of how many chunks may wait for others."""
+    if not chunk:
+        return 0
+    return MAX_LEVELS if K is None else levels_of(-(-K // chunk))
 
 
 def _in_place(access: Access, size: int, width: int, uses: int | None, tile: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -83,6 +84,15 @@ def _reduce(name: str, combine: str, ref: Any, grad: Any, doc: str, kinds: str,
                  differentiable=grad is not None,
                  dtypes=tuple(d for d in NUMBERS if d.kind in kinds),
                  samples=tuple(Sample((shape,), {"axes": axes}) for shape, axes in shapes))
+
+
+def _plain(ref: Callable[..., Any]) -> Callable[..., Any]:
+    """With 0.0 for -0.0: the sign of a zero would show in which order elements came."""
+    def found(x: Any, axis: tuple[int, ...]) -> Any:
+        extreme = ref(x, axis=axis)
+        return extreme if x.dtype.kind in "iub" else extreme + extreme.dtype.type(0)
+
+    return found
 
 
 def _sum_ref(x: Any, axis: tuple[int, ...]) -> Any:
@@ -254,8 +264,10 @@ ROWS: tuple[OpDef, ...] = (
     _reduce("sum", "add", _sum_ref, lambda b, g, x, y, *, axes: (_spread(b, g, x, axes),),
             "sum over axes", "iufc", empty=True),
     _reduce("prod", "mul", _product_ref, _product_grad, "product over axes", "iufc", empty=True),
-    _reduce("max", "max", np.max, _extreme_grad, "largest over axes, NaN if there is one", "iufb"),
-    _reduce("min", "min", np.min, _extreme_grad, "smallest over axes, NaN if there is one", "iufb"),
+    _reduce("max", "max", _plain(np.max), _extreme_grad,
+            "largest over axes, NaN if there is one; no -0.0", "iufb"),
+    _reduce("min", "min", _plain(np.min), _extreme_grad,
+            "smallest over axes, NaN if there is one; no -0.0", "iufb"),
     _reduce("any", "or_", np.any, None, "true if any is, over axes", "b", empty=True),
     _reduce("all", "and_", np.all, None, "true if all are, over axes", "b", empty=True),
     OpDef("contract", Kind.CONTRACT, _contract_infer, 2,
