@@ -233,8 +233,9 @@ def _find_ways(
 def _way(stage: Kernel, loop: Loop, sums: Sequence[Reduce], scope: _Scope) -> Way:
     """Few rows are written out; else lanes are taken some after others, since their sums are
     registers then, but many short rows are better read as they lie in memory."""
-    rows, lanes = stage.axis(loop.axis).extent, {stmt.order.lanes for stmt in sums if stmt.order}
-    if len(lanes) > 1:
+    rows, orders = stage.axis(loop.axis).extent, {stmt.order for stmt in sums if stmt.order}
+    lanes = {order.lanes for order in orders}
+    if len(lanes) > 1 or any(order.lanes == 1 and order.chunk for order in orders):
         return IN_TURN
     light = len(loop.body) <= LIGHT and not any(
         isinstance(item, Loop) or is_heavy(item) for item in loop.body)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ...ir.indices.affine import coefficient
 from ...ir.indices.index import row_major
-from ...ir.kernels.kernel import Axis, Carry, Contract, Kernel, Load, Store
+from ...ir.kernels.kernel import Axis, Carry, Contract, Kernel, Load, Reduce, Store
 
 FEWEST = 16  # elements that fill a vector
 
@@ -37,15 +37,17 @@ def unit_strides(kernel: Kernel, name: str) -> int:
 
 def vector_axis(kernel: Kernel) -> str | None:
     """The axis to walk in vectors: most contiguous, but rather one that fills them; never one that
-    indexes stores by value."""
+    indexes stores by value, or along which there are sums without lanes."""
     loops = {axis.name for axis in kernel.loop_axes}
     accumulates = any(isinstance(stmt, (Contract, Carry))
                       or (isinstance(stmt, Store) and stmt.meets) for stmt in kernel.body)
+    pairwise = {stmt.axis for stmt in kernel.body if isinstance(stmt, Reduce)
+                and stmt.order is not None and stmt.order.lanes == 1 and stmt.order.chunk}
     effects = kernel.effect_axes
     best: tuple[bool, int, int] | None = None
     name = None
     for at, axis in enumerate(kernel.axes):
-        if axis.name in loops and accumulates:
+        if axis.name in loops and (accumulates or axis.name in pairwise):
             continue  # repeated indices must be met in order, and the terms of a product
         if axis.name not in loops and any(axis.name not in axes for axes in effects.values()):
             # A check or store outside of the axis would be repeated; harmless, but never vector.

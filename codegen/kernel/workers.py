@@ -35,6 +35,8 @@ def _parallel(members: Sequence[tuple[Dim, Dim]]) -> bool | Relation:
     """For the tasks and the work of launches that are run as one."""
     tasks: Dim = sum((tasks for tasks, _ in members), 0)
     work: Dim = sum((work for _, work in members), 0)
+    if tasks == 1:
+        return False
     if isinstance(work, int):
-        return work >= PARALLEL_WORK and tasks != 1
+        return work >= PARALLEL_WORK
     return Relation(work, ">=", PARALLEL_WORK)

@@ -205,7 +205,7 @@ def _neighbours(part: Sequence[int], one: int, other: int, dims: Sequence[Dim]) 
 
 
 def is_chain(node: Node) -> bool:
-    """True for a contraction that is a product of matrices: one chain of multiply-adds each."""
+    """True for a contraction that is a product of matrices: chains of multiply-adds."""
     return is_matrix_product(node.attrs["dims"], *(value.shape for value in node.inputs))
 
 

@@ -116,6 +116,23 @@ def map_bodies(call: Call, change: Callable[[Body], Body]) -> Call:
     return call
 
 
+def split_kernels(
+    calls: Iterable[Call], change: Callable[[KernelCall, bool], Sequence[KernelCall]],
+    again: bool = False,
+) -> tuple[Call, ...]:
+    """The same tree with several kernel calls for one, of which ``change`` is told whether it runs
+    ``again`` in a loop; groups are not made yet."""
+    made: list[Call] = []
+    for call in calls:  # recursion is by nesting of bodies only
+        loops = again or isinstance(call, LoopCall)
+
+        def inside(body: Body, loops: bool = loops) -> Body:
+            return replace(body, calls=split_kernels(body.calls, change, loops))
+
+        made += change(call, again) if isinstance(call, KernelCall) else [map_bodies(call, inside)]
+    return tuple(made)
+
+
 def map_kernels(
     calls: Iterable[Call], change: Callable[[Sequence[KernelCall]], Sequence[KernelCall]]
 ) -> tuple[Call, ...]:

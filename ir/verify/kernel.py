@@ -358,7 +358,7 @@ def check_orders(kernel: Kernel) -> Problems:
             yield stmt, f"a {stmt.combine} of {stmt.dtype} has no order"
         lanes = order.lanes
         if lanes.bit_count() != 1 or lanes > MAX_LANES or (
-                order.chunk and not _is_chunk(order.chunk)):
+                order.chunk and not _is_chunk(order.chunk) and (lanes, order.chunk) != (1, 1)):
             yield stmt, (f"{order} is no order: lanes are a power of two up to {MAX_LANES}, a "
                          f"chunk is one from {MAX_LANES} on")
 

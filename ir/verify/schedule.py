@@ -189,3 +189,6 @@ def _of_way(kernel: Kernel, stmt: Reduce, stage: Stage, along: set[str]) -> Iter
                "sum has")
     elif stmt.way == UNROLLED and not (isinstance(extent, int) and extent <= MOST_UNROLLED):
         yield f"only loops of at most {MOST_UNROLLED} rounds are unrolled"
+    elif stmt.way == UNROLLED and isinstance(extent, int) and stmt.order and (
+            0 < stmt.order.chunk < extent):
+        yield "a sum of several chunks is not unrolled"

@@ -35,7 +35,6 @@ from ...ir.indices.walk import substitute
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
 from .again import with_copies
-from .long import with_long_sums_split
 from .partition import NO_STACKS, NONE_APART, Partition, Stacks
 from .reads import Use, operand_uses, pieces, reads_whole, sources
 from .region import Region, axes_of, rename
@@ -245,7 +244,6 @@ def fuse(graph: Graph, limit: int = LIMIT) -> Graph:
 
 
 def _fused(graph: Graph, limit: int) -> Graph:
-    graph = with_long_sums_split(graph)
     partition = grow(graph, limit)
     again = with_copies(graph, partition)
     if again is not None:

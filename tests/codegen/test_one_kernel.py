@@ -24,6 +24,7 @@ from one_kernel import (
 from texts import without_places
 
 import weft
+from weft.codegen.kernel import parts
 from weft.ir.interp.graph import run_plan
 from weft.ir.kernels.kernel import Contract
 from weft.ir.kernels.workspace import scratch_bytes
@@ -34,7 +35,6 @@ from weft.ir.text.parser import parse_kernel
 from weft.ir.text.printer import print_kernel
 from weft.ir.text.same import same_kernel
 from weft.ir.verify.verifier import verify_kernel
-from weft.passes.fusion import long
 
 Golden = Callable[[str, str], None]
 
@@ -85,7 +85,7 @@ def test_parts_of_a_sum_change_no_bit(name: str, monkeypatch: pytest.MonkeyPatch
     for array in (x, x[:-1], x[:len(x) // 2 + 7]):
         got = weft.compile(function)(array)
         with monkeypatch.context() as patch:
-            patch.setattr(long, "LONG", 1 << 60)
+            patch.setattr(parts, "LONG", 1 << 60)
             whole = weft.compile(function)
             np.testing.assert_array_equal(got, whole(array))
             assert whole.lower(array).stages.plan.launches < launches

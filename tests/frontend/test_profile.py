@@ -151,11 +151,12 @@ def test_sizes_are_those_of_the_calls() -> None:
     with weft.profile() as p:
         total(np.ones(10))
         total(np.ones(1000))
-    (row,) = p.kernels
-    assert row.calls == 2
-    assert row.bytes == 8 * (1010 + 2)
+    assert len(p.kernels) == 2  # one is of parts, of which such short arrays have none
+    for row in p.kernels:
+        assert row.calls == 2
+        assert row.bytes == 8 * (1010 + 2 * row.name.endswith("_total"))
     shapes = [event.args["shapes"][0] for event in p.events if event.kind == "kernel"]
-    assert shapes == ["f64[10]", "f64[1000]"]
+    assert shapes == ["f64[10]"] * 2 + ["f64[1000]"] * 2
 
 
 def test_loops_branches_copies_and_calls_of_the_host(tmp_path: Path) -> None:

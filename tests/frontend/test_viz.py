@@ -256,7 +256,8 @@ def test_kernels_and_memory_are_those_of_the_program(name: str) -> None:
         assert sum(kernel["ops"] for kernel in data["kernels"]) == costs["flops"]
     assert data["peak"] == str(lowered.compile().memory_analysis().peak_bytes)
     regions = [item["kernel"] for item in data["views"][-1]["items"] if "kernel" in item]
-    assert sorted(regions) == list(range(len(data["kernels"])))
+    assert sorted(regions) == [  # those of parts write nothing that the graph knows
+        at for at, kernel in enumerate(data["kernels"]) if not kernel["name"].endswith("_parts")]
     for kernel in data["kernels"]:
         assert data["texts"][kernel["text"]].startswith(f"kernel @{kernel['name']}(")
     check_memory(data)

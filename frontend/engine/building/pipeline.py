@@ -18,6 +18,7 @@ from ....codegen.cpu.target import GPU, Target
 from ....codegen.cpu.tile import tile as tile_cpu
 from ....codegen.kernel.bodies import lower_graph, share_kernels
 from ....codegen.kernel.group import group
+from ....codegen.kernel.parts import with_parts
 from ....codegen.kernel.share import program_name
 from ....codegen.kernel.workers import with_workers
 from ....ir.diagnose import error
@@ -171,6 +172,7 @@ STEPS: tuple[Step, ...] = (
     Step("place", "graph", _place),                # a device for every node
     Step("fuse", "graph", _pass("fuse")),          # regions that become one kernel each
     Step("lower", "calls", lambda known: replace(known, calls=lower_graph(known.graph))),
+    Step("parts", "calls", lambda known: replace(known, calls=with_parts(known.calls))),
     Step("share", "calls", lambda known: replace(known, calls=share_kernels(known.calls))),
     Step("group", "calls", lambda known: replace(known, calls=group(known.graph, known.calls))),
     Step("tile", "calls", _tile),                  # blocks, vectors and the like for the target

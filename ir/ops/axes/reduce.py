@@ -136,7 +136,7 @@ def contract_sizes(dims: str, lhs: tuple[Dim, ...], rhs: tuple[Dim, ...]) -> tup
 def is_matrix_product(dims: str, lhs: tuple[Dim, ...], rhs: tuple[Dim, ...]) -> bool:
     """True if each operand has rows (or columns) of its own, several of them, and there are terms.
 
-    Such a contraction is one chain of fused multiply-adds for each element; all else (one row, no
+    Such a contraction is chains of fused multiply-adds for each element; all else (one row, no
     terms) is a sum of products. Which it is follows from the sizes of the letters alone.
     """
     left, right, out = contract_places(dims)

@@ -1,0 +1,302 @@
+"""Long sums in parts: a sum of millions of elements for one number is work for every core.
+
+The order of a sum is chunks of 1024 terms, added pairwise. So groups of a power of two of chunks
+can be summed apart, and their sums added pairwise, without any bit changing; what has no order can
+be cut anywhere. A kernel with few tasks becomes kernels of which the first has many:
+
+    seq i in n                     par p in n // 65536, seq i in 65536     parts, beside each other
+      %1 = reduce add %0 over i      t[p] = the sum of its terms
+      y[] = sqrt %1
+                                   seq i in n mod 65536                    the total
+                                     the sum of the rest
+                                   seq p in n // 65536 + 1
+                                     %1 = reduce add (t[p], or the rest) over p, pairwise
+                                     y[] = sqrt %1
+
+What else is computed at each index of the axis goes into a third kernel, which reads what is
+settled by the totals, and may have sums of its own to cut. An axis of unknown extent, which may be
+short, is cut where no third kernel is needed and no loop is around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
+
+from ...ir.indices.index import Dim, ceil_div, product, symbol, symbols_of
+from ...ir.indices.walk import substitute
+from ...ir.kernels.kernel import (
+    Apply,
+    Axis,
+    Const,
+    Index,
+    Kernel,
+    Load,
+    Order,
+    Param,
+    Reduce,
+    Stmt,
+    Store,
+    index_exprs,
+    rename_values,
+)
+from ...ir.kernels.tiling import power_of_two
+from ...ir.plans.calls import Call, split_kernels
+from ...ir.plans.plan import KernelCall
+from ...ir.record import record, replace
+from ...ir.types import BOOL, I64, TensorType
+from .order import CHUNK
+
+PART = 64            # chunks of a part of one row; of several, fewer
+LONG = 1 << 18       # elements, below which one core is enough
+COLUMNS = 256        # of a sum down columns that are one task
+TASKS = 8            # that a sum has anyway: enough for the cores
+PAIRWISE = Order(1, 1)
+_SIMPLE = (Const, Index, Load, Apply, Reduce, Store)
+
+
+def with_parts(calls: Sequence[Call]) -> tuple[Call, ...]:
+    """The calls, with those of long sums that would be few tasks in parts."""
+    return split_kernels(calls, lambda call, again: _split(call, again, count()))
+
+
+def _split(call: KernelCall, again: bool, numbers: Iterable[int]) -> list[KernelCall]:
+    axis = None if call.updates or call.checks or call.rooms else _long_axis(call.kernel)
+    if axis is None:
+        return [call]
+    cut = _Cut(call, axis, numbers)
+    if (cut.along or again) and not isinstance(axis.extent, int):
+        return [call]
+    parts, total, rest = cut.calls()
+    return [parts, total, *(_split(rest, again, numbers) if rest else ())]
+
+
+def _long_axis(kernel: Kernel) -> Axis | None:
+    """The axis of sums that are to be cut."""
+    if not all(isinstance(stmt, _SIMPLE) for stmt in kernel.body) or any(
+            isinstance(stmt, Store) and stmt.meets for stmt in kernel.body):
+        return None
+    sums = {stmt.axis for stmt in kernel.body if isinstance(stmt, Reduce)}
+    if len(sums) != 1:
+        return None
+    axis = kernel.axis(*sums)
+    rows = [other.extent for other in kernel.axes if other.name != axis.name]
+    if not all(isinstance(row, int) for row in rows):
+        return None
+    tasks = product(rows)
+    if rows and _walks_down(kernel, axis.name):
+        tasks = product([*rows[:-1], ceil_div(rows[-1], COLUMNS)])
+    elements = product([*rows, axis.extent])
+    if not isinstance(tasks, int) or tasks >= TASKS or (isinstance(axis.extent, int) and (
+            axis.extent < 2 * _group(rows))) or (isinstance(elements, int) and elements < LONG):
+        return None
+    return axis
+
+
+def _group(rows: Sequence[Dim]) -> int:
+    """The terms of a part: a multiple of the chunk by a power of two."""
+    width = product(rows)
+    assert isinstance(width, int)
+    return CHUNK * max(2, PART // power_of_two(width))
+
+
+def _walks_down(kernel: Kernel, axis: str) -> bool:
+    """True if neighbours in memory are not neighbours along the axis."""
+    last = [stmt.indices[-1] for stmt in kernel.body if isinstance(stmt, Load) and stmt.indices]
+    return not any(axis in symbols_of(dim) for dim in last if not isinstance(dim, int))
+
+
+@record
+class _Cut:
+    """A kernel call that is cut along an axis."""
+
+    call: KernelCall
+    axis: Axis
+    numbers: Iterable[int]
+
+    def __post_init__(self) -> None:
+        kernel = self.kernel = self.call.kernel
+        self.by_name = {stmt.name: stmt for stmt in kernel.body if stmt.name}
+        self.args = dict(zip((param.name for param in kernel.params), self.call.args, strict=True))
+        self.rows = [axis for axis in kernel.axes if axis.name != self.axis.name]
+        self.sums = self._first_sums()
+        self.along, self.stores, self.settled = self._apart()
+        self.group = _group([axis.extent for axis in self.rows])
+        self.parts = self.axis.extent // self.group
+        self.left = self.axis.extent - self.parts * self.group
+        self.rooms: dict[str, TensorType] = {}
+
+    def _first_sums(self) -> list[Reduce]:
+        """The sums that need no other one."""
+        late: set[str] = set()
+        found = []
+        for stmt in self.kernel.body:
+            if not late.isdisjoint(stmt.operands):
+                late.add(stmt.name)
+            elif isinstance(stmt, Reduce):
+                found.append(stmt)
+                late.add(stmt.name)
+        return found
+
+    def calls(self) -> tuple[KernelCall, KernelCall, KernelCall | None]:
+        """The parts, the total, and what is left to do along the axis."""
+        sums = {stmt.name: self._room(stmt, self.parts) for stmt in self.sums}
+        parts = self._parts(sums)
+        totals = {stmt.name: self._room(stmt) for stmt in self.settled}
+        return parts, self._total(sums, totals), self._after(totals) if self.along else None
+
+    def _apart(self) -> tuple[list[Store], list[Store], list[Stmt]]:
+        """The stores along the axis, or of what is behind other sums; the other ones; and the
+        values that those read of these: they are behind first sums, and nothing else."""
+        axes, first = self.kernel.value_axes, {id(stmt) for stmt in self.sums}
+        settled: dict[str, Stmt] = {}
+        moving: set[str] = set()
+        along, others, read = list[Store](), list[Store](), set[str]()
+        for at, stmt in enumerate(self.kernel.body):
+            moves = (isinstance(stmt, Reduce) and id(stmt) not in first) or any(
+                name in moving for name in stmt.operands if id(stmt) not in first) or (
+                self.axis.name in (axes[stmt.name] if stmt.name else self.kernel.effect_axes[at]))
+            if moves:
+                moving.add(stmt.name)
+                read.update(stmt.operands)
+            elif id(stmt) in first or not settled.keys().isdisjoint(stmt.operands):
+                settled[stmt.name] = stmt
+            if isinstance(stmt, Store):
+                (along if moves else others).append(stmt)
+        return along, others, [stmt for name, stmt in settled.items() if name in read]
+
+    def _room(self, stmt: Stmt, *more: Dim) -> str:
+        """A name for memory of a value, of so many parts."""
+        name = f"t{next(iter(self.numbers))}"
+        self.rooms[name] = TensorType(stmt.dtype, (
+            *more, *(axis.extent for axis in self._rows_of(stmt))))
+        return name
+
+    def _rows_of(self, stmt: Stmt) -> list[Axis]:
+        return [axis for axis in self.rows if axis.name in self.kernel.value_axes[stmt.name]]
+
+    def _needed(self, stmts: Sequence[Stmt], known: Iterable[Stmt]) -> list[Stmt]:
+        """What defines the values behind statements, in order; not those that are known, nor what
+        these alone are made of."""
+        first = {stmt.name for stmt in known}
+        found: set[str] = set()
+        pending = [name for stmt in stmts for name in stmt.operands]
+        while pending:
+            name = pending.pop()
+            if name not in found and name not in first:
+                found.add(name)
+                pending += self.by_name[name].operands
+        return [stmt for stmt in self.kernel.body if stmt.name in found]
+
+    def _at(self, place: Dim, within: str) -> tuple[list[Stmt], dict[str, str]]:
+        """The first sums at a place of the axis, over another one, and their names there."""
+        kept = [*self._needed(self.sums, self.sums), *self.sums]
+        names = {stmt.name: f"{stmt.name}_" for stmt in kept}
+        moved = [_moved(replace(rename_values(stmt, names), name=names[stmt.name]),
+                        {self.axis.name: place}) for stmt in kept]
+        return [replace(stmt, axis=within) if isinstance(stmt, Reduce) else stmt
+                for stmt in moved], names
+
+    def _parts(self, sums: Mapping[str, str]) -> KernelCall:
+        part, within = self._name("p"), self._name("i")
+        body, names = self._at(symbol(part) * self.group + symbol(within), within)
+        for stmt in self.sums:
+            body.append(Store("", stmt.dtype, sums[stmt.name],
+                              (symbol(part), *self._places(stmt)), names[stmt.name]))
+        return self._call(f"{self.kernel.name}_parts", body, [
+            Axis(part, self.parts, "par"), *self.rows, Axis(within, self.group, "seq")],
+            sums.values())
+
+    def _total(self, sums: Mapping[str, str], totals: Mapping[str, str]) -> KernelCall:
+        part, within = self._name("p"), self._name("i")
+        axes, body, rest = list(self.rows), list[Stmt](), dict[str, str]()
+        more = self.left != 0
+        if more:
+            body, rest = self._at(symbol(within) + self.parts * self.group, within)
+            axes.append(Axis(within, self.left, "seq"))
+            body += [Index("%p", I64, symbol(part)), Index("%count", I64, self.parts),
+                     Apply("%there", BOOL, "lt", ("%p", "%count"))]
+        axes.append(Axis(part, self.parts + int(more), "seq"))
+        for stmt in self.sums:
+            room = sums[stmt.name]
+            load = Load(f"{stmt.name}_part", stmt.dtype, room,
+                        (symbol(part), *self._places(stmt)), "%there" if more else "")
+            body.append(load)
+            term = load.name
+            if more:
+                term = f"{stmt.name}_term"
+                body.append(Apply(term, stmt.dtype, "select",
+                                  ("%there", load.name, rest[stmt.name])))
+            order = None if stmt.order is None else PAIRWISE
+            body.append(replace(stmt, value=term, axis=part, order=order))
+        kept = [Store("", stmt.dtype, totals[stmt.name], self._places(stmt), stmt.name)
+                for stmt in self.settled]
+        stores = [*self.stores, *kept]
+        body += [*self._needed(stores, self.sums), *stores]
+        return self._call(f"{self.kernel.name}_total", body, axes, totals.values())
+
+    def _after(self, totals: Mapping[str, str]) -> KernelCall:
+        """The rest of the kernel, which reads what is settled."""
+        loads: list[Stmt] = [Load(stmt.name, stmt.dtype, totals[stmt.name], self._places(stmt))
+                             for stmt in self.settled]
+        body = [*loads, *self._needed(self.along, self.settled), *self.along]
+        summed = any(isinstance(stmt, Reduce) for stmt in body)
+        axes = [replace(axis, kind="par") if axis.name == self.axis.name and not summed else axis
+                for axis in self.kernel.axes]
+        return self._call(self.kernel.name, body, axes, ())
+
+    def _places(self, stmt: Stmt) -> tuple[Dim, ...]:
+        return tuple(symbol(axis.name) for axis in self._rows_of(stmt))
+
+    def _name(self, stem: str) -> str:
+        """A name that no axis, dim or parameter has."""
+        taken = {*self.kernel.dims, *(axis.name for axis in self.kernel.axes),
+                 *(param.name for param in self.kernel.params)}
+        while stem in taken:
+            stem += "_"
+        return stem
+
+    def _call(self, name: str, body: Sequence[Stmt], axes: Sequence[Axis],
+              made: Iterable[str]) -> KernelCall:
+        """A call of a kernel of these statements; ``made`` are the rooms that it is the first to
+        write."""
+        numbered = _numbered(body)
+        used = {stmt.param for stmt in numbered if isinstance(stmt, (Load, Store))}
+        stored = {stmt.param for stmt in numbered if isinstance(stmt, Store)}
+        names = {room: f"{self.call.origin.name}.{room}:0" for room in self.rooms
+                 if self.call.origin is not None}
+        params = [*(param for param in self.kernel.params if param.name in used),
+                  *(Param(room, type_, room in stored) for room, type_ in self.rooms.items()
+                    if room in used)]
+        alive = {axis for stmt in numbered for axis in _axes_of(stmt)}
+        kernel = replace(self.kernel, name=name, params=tuple(params), body=tuple(numbered),
+                         axes=tuple(axis for axis in axes if axis.name in alive))
+        args = tuple(self.args.get(param.name) or names[param.name] for param in params)
+        rooms = tuple((names[room], self.rooms[room]) for room in made)
+        return replace(self.call, kernel=kernel, args=args, rooms=rooms)
+
+
+def _moved(stmt: Stmt, places: Mapping[str, Dim]) -> Stmt:
+    """A statement with other expressions for axes."""
+    if isinstance(stmt, (Load, Store)):
+        return replace(stmt, indices=tuple(substitute(dim, places) for dim in stmt.indices))
+    return replace(stmt, expr=substitute(stmt.expr, places)) if isinstance(stmt, Index) else stmt
+
+
+def _numbered(body: Sequence[Stmt]) -> list[Stmt]:
+    """Statements whose values are %0, %1 and so on."""
+    names: dict[str, str] = {}
+    made = []
+    for stmt in body:
+        renamed = rename_values(stmt, names)
+        if stmt.name:
+            names[stmt.name] = f"%{len(names)}"
+            renamed = replace(renamed, name=names[stmt.name])
+        made.append(renamed)
+    return made
+
+
+def _axes_of(stmt: Stmt) -> set[str]:
+    """The axes that a statement mentions."""
+    found = {stmt.axis} if isinstance(stmt, Reduce) else set[str]()
+    return found.union(*(symbols_of(dim) for dim in index_exprs(stmt)))
