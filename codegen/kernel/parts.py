@@ -13,9 +13,9 @@ be cut anywhere. A kernel with few tasks becomes kernels of which the first has 
                                      %1 = reduce add (t[p], or the rest) over p, pairwise
                                      y[] = sqrt %1
 
-What else is computed at each index of the axis goes into a third kernel, which reads what is
-settled by the totals, and may have sums of its own to cut. An axis of unknown extent, which may be
-short, is cut where no third kernel is needed and no loop is around.
+Checks of what is summed go with the parts. What else is computed at each index goes into a third
+kernel, which reads what is settled by the totals, and may have sums of its own to cut. An axis of
+unknown extent, which may be short, is cut where no third kernel is needed and no loop is around.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from ...ir.indices.walk import substitute
 from ...ir.kernels.kernel import (
     Apply,
     Axis,
+    Check,
     Const,
     Index,
     Kernel,
@@ -52,7 +53,7 @@ LONG = 1 << 18       # elements, below which one core is enough
 COLUMNS = 256        # of a sum down columns that are one task
 TASKS = 8            # that a sum has anyway: enough for the cores
 PAIRWISE = Order(1, 1)
-_SIMPLE = (Const, Index, Load, Apply, Reduce, Store)
+_SIMPLE = (Const, Index, Load, Apply, Reduce, Store, Check)
 
 
 def with_parts(calls: Sequence[Call]) -> tuple[Call, ...]:
@@ -61,7 +62,7 @@ def with_parts(calls: Sequence[Call]) -> tuple[Call, ...]:
 
 
 def _split(call: KernelCall, again: bool, numbers: Iterable[int]) -> list[KernelCall]:
-    axis = None if call.updates or call.checks or call.rooms else _long_axis(call.kernel)
+    axis = None if call.updates or call.rooms else _long_axis(call.kernel)
     if axis is None:
         return [call]
     cut = _Cut(call, axis, numbers)
@@ -120,7 +121,7 @@ class _Cut:
         self.args = dict(zip((param.name for param in kernel.params), self.call.args, strict=True))
         self.rows = [axis for axis in kernel.axes if axis.name != self.axis.name]
         self.sums = self._first_sums()
-        self.along, self.stores, self.settled = self._apart()
+        self.checks, self.along, self.others, self.settled = self._apart()
         self.group = _group([axis.extent for axis in self.rows])
         self.parts = self.axis.extent // self.group
         self.left = self.axis.extent - self.parts * self.group
@@ -145,25 +146,30 @@ class _Cut:
         totals = {stmt.name: self._room(stmt) for stmt in self.settled}
         return parts, self._total(sums, totals), self._after(totals) if self.along else None
 
-    def _apart(self) -> tuple[list[Store], list[Store], list[Stmt]]:
-        """The stores along the axis, or of what is behind other sums; the other ones; and the
-        values that those read of these: they are behind first sums, and nothing else."""
+    def _apart(self) -> tuple[list[Stmt], list[Stmt], list[Stmt], list[Stmt]]:
+        """The checks along the axis that need no sum; the effects along it, or of what is behind
+        other sums; the other ones; and the values that those read of these: they are behind first
+        sums, and nothing else."""
         axes, first = self.kernel.value_axes, {id(stmt) for stmt in self.sums}
         settled: dict[str, Stmt] = {}
-        moving: set[str] = set()
-        along, others, read = list[Store](), list[Store](), set[str]()
+        moving, late = set[str](), set[str]()
+        checks, along, others, read = list[Stmt](), list[Stmt](), list[Stmt](), set[str]()
         for at, stmt in enumerate(self.kernel.body):
             moves = (isinstance(stmt, Reduce) and id(stmt) not in first) or any(
                 name in moving for name in stmt.operands if id(stmt) not in first) or (
                 self.axis.name in (axes[stmt.name] if stmt.name else self.kernel.effect_axes[at]))
-            if moves:
+            if isinstance(stmt, Reduce) or not late.isdisjoint(stmt.operands):
+                late.add(stmt.name)
+            if moves and isinstance(stmt, Check) and late.isdisjoint(stmt.operands):
+                checks.append(stmt)
+            elif moves:
                 moving.add(stmt.name)
                 read.update(stmt.operands)
             elif id(stmt) in first or not settled.keys().isdisjoint(stmt.operands):
                 settled[stmt.name] = stmt
-            if isinstance(stmt, Store):
+            if not stmt.name and stmt not in checks:
                 (along if moves else others).append(stmt)
-        return along, others, [stmt for name, stmt in settled.items() if name in read]
+        return checks, along, others, [stmt for name, stmt in settled.items() if name in read]
 
     def _room(self, stmt: Stmt, *more: Dim) -> str:
         """A name for memory of a value, of so many parts."""
@@ -189,10 +195,12 @@ class _Cut:
         return [stmt for stmt in self.kernel.body if stmt.name in found]
 
     def _at(self, place: Dim, within: str) -> tuple[list[Stmt], dict[str, str]]:
-        """The first sums at a place of the axis, over another one, and their names there."""
-        kept = [*self._needed(self.sums, self.sums), *self.sums]
-        names = {stmt.name: f"{stmt.name}_" for stmt in kept}
-        moved = [_moved(replace(rename_values(stmt, names), name=names[stmt.name]),
+        """The first sums and checks at a place of the axis, over another one, and the names of
+        their values there."""
+        ends = [*self.checks, *self.sums]
+        kept = [*self._needed(ends, self.sums), *ends]
+        names = {stmt.name: f"{stmt.name}_" for stmt in kept if stmt.name}
+        moved = [_moved(replace(rename_values(stmt, names), name=names.get(stmt.name, "")),
                         {self.axis.name: place}) for stmt in kept]
         return [replace(stmt, axis=within) if isinstance(stmt, Reduce) else stmt
                 for stmt in moved], names
@@ -231,7 +239,7 @@ class _Cut:
             body.append(replace(stmt, value=term, axis=part, order=order))
         kept = [Store("", stmt.dtype, totals[stmt.name], self._places(stmt), stmt.name)
                 for stmt in self.settled]
-        stores = [*self.stores, *kept]
+        stores = [*self.others, *kept]
         body += [*self._needed(stores, self.sums), *stores]
         return self._call(f"{self.kernel.name}_total", body, axes, totals.values())
 
@@ -273,7 +281,8 @@ class _Cut:
                          axes=tuple(axis for axis in axes if axis.name in alive))
         args = tuple(self.args.get(param.name) or names[param.name] for param in params)
         rooms = tuple((names[room], self.rooms[room]) for room in made)
-        return replace(self.call, kernel=kernel, args=args, rooms=rooms)
+        checks = self.call.checks if any(isinstance(stmt, Check) for stmt in numbered) else ()
+        return replace(self.call, kernel=kernel, args=args, rooms=rooms, checks=checks)
 
 
 def _moved(stmt: Stmt, places: Mapping[str, Dim]) -> Stmt:

@@ -111,6 +111,20 @@ def test_sums_in_loops_and_branches() -> None:
     np.testing.assert_allclose(found, want.sum(), rtol=1e-3, atol=1e-6)
 
 
+@pytest.mark.parametrize("where", [0, GROUP + 3, LONG, LONG + 4])
+def test_checks_of_what_is_summed(where: int) -> None:
+    """Elements by number, of which one is outside: in a part, in the last one, in the rest."""
+    x, ids = numbers(100), np.random.default_rng(0).integers(0, 100, LONG + 5)
+    for way in ({}, {"dynamic": {"ids": {0: "n"}}}):
+        total = weft.compile(lambda x, ids: (x[ids].sum(), x[ids].max()), **way)
+        assert_same(total(x, ids), (weft.compile(lambda x: x.sum())(x[ids]), x[ids].max()))
+        wrong = ids.copy()
+        wrong[where] = 100
+        with pytest.raises(IndexError, match="W124: index out of range in an axis of 100"):
+            total(x, wrong)
+        assert_same(total(x, ids)[1], x[ids].max())
+
+
 def test_gradients_of_long_sums() -> None:
     x = numbers(LONG + 9)
     grad = weft.compile(weft.grad(lambda x: np.log(np.sum(np.exp(x)))))(x)
