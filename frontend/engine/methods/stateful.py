@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import Error
+from ....ir.forks import freed
 from ...face import tree
 from ...face.boundary import leave
 from ...rewriting.source.names import changed, path_of
@@ -45,15 +46,20 @@ class _Traced:
     """The objects whose methods are traced now, by their ids, and in which thread."""
 
     def __init__(self) -> None:
-        self._threads: dict[int, int] = {}
-        self._changed = threading.Condition(threading.RLock())
+        self._threads: dict[int, threading.Thread] = {}
+        self._changed = freed(threading.Condition())
 
     @contextmanager
     def settled(self, owner: Any) -> Iterator[None]:
         """Wait until no other thread traces a method of an object; none begins to in the body."""
-        own = threading.get_ident()
+        own = threading.current_thread()
+
+        def settled() -> bool:
+            thread = self._threads.get(id(owner), own)
+            return thread is own or not thread.is_alive()  # a fork has left it behind
+
         with self._changed:
-            self._changed.wait_for(lambda: self._threads.get(id(owner), own) == own)
+            self._changed.wait_for(settled)
             yield
 
     @contextmanager
@@ -61,7 +67,7 @@ class _Traced:
         """Around the trace of a method of an object, which may call others of it."""
         with self.settled(owner):
             outer = self._threads.get(id(owner))
-            self._threads[id(owner)] = threading.get_ident()
+            self._threads[id(owner)] = threading.current_thread()
         try:
             yield
         finally:
