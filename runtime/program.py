@@ -63,7 +63,7 @@ class Program:
         self.plan, self._native, self._call = plan, call, call.call
         self._checked: CtypesCall | Timed = checked
         self._timing, self.name = timing, plan.name
-        self.launches, self.each = 0, plan.launches
+        self.each = plan.launches
         self._entry = checked.entry
         self._kinds = [item.kind for item in checked.entry.inputs]
         self.params = plan.params
@@ -203,7 +203,6 @@ class Program:
         try:
             return step._run(leaves, step._retry)
         finally:
-            self.launches = step.launches
             if not self.part:
                 watch.tell(found, self.name, bool(self._written))
             tell(found)
@@ -252,7 +251,6 @@ class Program:
         args = [*leaves, *self.held, *(cut(self._read) if read is None else read)]
         if self._order is not None:
             args = [args[place] for place in self._order]
-        self.launches += self.each
         results = self._call(*args)
         if results is NotImplemented:
             results = otherwise(args)

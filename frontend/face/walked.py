@@ -16,8 +16,6 @@ from .boundary import leave
 from .callables import NATIVE, Callable, may_be_native, point
 from .loading import load
 
-_WALKS = 8  # programs that a call tries before it looks for its own
-
 
 class Walked(Callable):
     """See the module docstring. ``method``: an attribute of a class that is called as
@@ -25,6 +23,7 @@ class Walked(Callable):
 
     __slots__ = ("_lock", "_offered", "walks")
     door: ClassVar[int] = 0  # where native code takes calls
+    most: ClassVar[int] = 8  # programs that a call tries before it looks for its own
 
     def __init_subclass__(cls, method: bool = False, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -47,7 +46,7 @@ class Walked(Callable):
             if self._offered and self._offered[0][1] is walk:
                 return False
             others = [pair for pair in self._offered if pair[0] is not program]
-            self._let((program, walk), *others[:_WALKS - 1])
+            self._let((program, walk), *others[:self.most - 1])
             return True
 
     @property

@@ -26,7 +26,7 @@ def flat(feeds: Mapping[Any, Any]) -> Mapping[Any, Any]:
 
     Raises FeedError (W303) if the values are no nest of the keys' structure.
     """
-    if not any(isinstance(key, tuple) for key in feeds):
+    if not any(issubclass(type(key), tuple) for key in feeds):
         return feeds
     found: list[tuple[Any, Any]] = []
     for key, given in feeds.items():

@@ -59,6 +59,13 @@ def _in_program_order(graph: IRGraph) -> None:
         last.update({each.attrs["var"]: node for each in effects_of(node) if writes(each)})
 
 
+class Placeholder(Tracer):
+    """A value that is fed: a key of dicts in each step, which runs no Python for that."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+
 class Graph(Stays, TraceContext):
     """A graph under construction; ``weft.Session(g)`` runs parts of it."""
 
@@ -117,7 +124,7 @@ class Graph(Stays, TraceContext):
             if value.name in given:
                 made.hold(Capture(value, given[value.name]))
             else:
-                made.placeholders.append(Tracer(made, value, argument=True))
+                made.placeholders.append(Placeholder(made, value, argument=True))
         return made
 
     def _repr_html_(self) -> str:
@@ -226,7 +233,7 @@ class Graph(Stays, TraceContext):
                      for size in symbols_of(dim)}
             value = Value(spec.type(label, known), f"{label}:0")
             self.graph.params.append(value)
-            tracer = Tracer(self, value, argument=True)
+            tracer = Placeholder(self, value, argument=True)
             self.placeholders.append(tracer)
             return tracer
 

@@ -3,7 +3,7 @@ which native code takes the calls of (``make_callable``)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...ir.diagnose import FailedAssertionError, error
@@ -19,7 +19,8 @@ from ..face.signature import Signature
 from ..face.source import user_loc
 from ..face.tree import LEAF, TreeDef
 from ..face.walked import Walked
-from ..ready.walks import Outline, walk_of
+from ..ready.walks import walk_of
+from ..tracing.failing import Failure, exception
 from .feeds import Fed, convert
 from .graph import Element
 
@@ -43,7 +44,6 @@ class Step:
                  feeds: Sequence[Fed], asked: Any) -> None:
         self.made = made
         self._program = made.program
-        self._launches = made.program.each
         self._feeds = feeds
         self._asked = asked
         self._structure = structure
@@ -67,25 +67,36 @@ class Step:
             raw = self._program.attempt(*given)
         else:
             raw = self._direct(*given)
-            if raw is not NotImplemented:
-                self._program.launches += self._launches
-                if self.single:
-                    return raw
+            if raw is not NotImplemented and self.single:
+                return raw
         if raw is NotImplemented:
             raw = self._program.run(self._converted(given))
         return self._nest(raw if type(raw) is tuple else (raw,))
 
-    def offer_to(self, call: Stepping) -> None:
-        """Have native code take the calls of this step, if it can."""
-        if not self._unused:
-            offer_step(call, self._program, self._order or range(len(self._feeds)),
-                       self._structure, self._operations)
+    def offer_to(self, call: Walked, signature: Signature, arguments: Sequence[TreeDef],
+                 asked: Sequence[Any] = ()) -> None:
+        """Have native code take the calls of this step if it can, with these arguments by position:
+        first those that are the very objects that are ``asked`` for, then what is fed."""
+        if self._unused:
+            return
+        program, order = self._program, self._order or range(len(self._feeds))
+        outline = outline_of_program(
+            program, TreeDef(tuple, None, (TreeDef(tuple, None, tuple(arguments)),
+                                           TreeDef(dict, (), ()))),
+            _without(self._structure, iter(self._operations)),
+            ("array",) * (len(self._operations) - sum(self._operations)),
+            [order[source] if isinstance(source, int) else source for source in program.sources],
+            variables=dict(enumerate(asked)))
+        if outline is not None:
+            native = program.native
+            walk = walk_of(outline, signature, native.address, native.call)
+            if walk is not None:
+                call.offer(self, walk)
 
     def watched(self, arrays: Sequence[Any], watch: Watch) -> Any:
         """The same, within the time that ``watch`` gives."""
         given = self._converted(self._ordered(arrays))
         raw = self._program.within(watch).run(given)
-        self._program.launches += self._launches
         return self._nest(raw)
 
     def _ordered(self, arrays: Sequence[Any]) -> Sequence[Any]:
@@ -106,15 +117,15 @@ class Step:
 
 
 class Stepping(Walked):
-    """A step that is called. ``slowly`` is that in Python, ``failed`` what is raised of a check
-    that has failed."""
+    """A step that is called. ``failures`` are what the graph's checks raise, ``names`` those of
+    what is fed."""
 
-    __slots__ = ("__weakref__", "_failed", "_names", "_slowly")
+    __slots__ = ("__weakref__", "_failures", "_names", "_slowly")
 
-    def __init__(self, slowly: Callable[..., Any], failed: Callable[[Any], BaseException],
-                 names: Sequence[str]) -> None:
+    def __init__(self, step: Step, failures: Mapping[str, Failure], names: Sequence[str]) -> None:
         super().__init__()
-        self._slowly, self._failed, self._names = slowly, failed, names
+        self._slowly, self._failures, self._names = step, failures, names
+        step.offer_to(self, Signature(_any_number), (LEAF,) * len(names))
 
     def __call__(self, *arrays: Any) -> Any:
         try:
@@ -130,29 +141,18 @@ class Stepping(Walked):
 
     def told(self, problem: BaseException) -> BaseException:
         """See ``Walked``."""
-        if isinstance(problem, FailedAssertionError):
-            return self._failed(problem)
-        leave(problem)
+        return told(problem, self._failures)
+
+
+def told(problem: BaseException, failures: Mapping[str, Failure]) -> BaseException:
+    """What the user is to see of a problem: of a check that has failed, an exception of the
+    graph's own."""
+    leave(problem)
+    if not isinstance(problem, FailedAssertionError):
         return problem
-
-
-def offer_step(
-    call: Stepping, program: Program, order: Sequence[int], structure: TreeDef,
-    operations: Sequence[bool],
-) -> None:
-    """Have native code take the calls of a step if it can. ``order``: for each argument of the
-    program, which of the call's it is; ``operations``: which of the fetches give None."""
-    given = iter(operations)
-    arguments = TreeDef(tuple, None, (LEAF,) * len(order))
-    outline: Outline | None = outline_of_program(
-        program, TreeDef(tuple, None, (arguments, TreeDef(dict, (), ()))),
-        _without(structure, given), ("array",) * (len(operations) - sum(operations)),
-        [order[source] if isinstance(source, int) else source for source in program.sources])
-    if outline is not None:
-        native = program.native
-        walk = walk_of(outline, Signature(_any_number), native.address, native.call)
-        if walk is not None:
-            call.offer(program, walk)
+    own = exception(problem, [failures])
+    own.__cause__ = None if own is problem else problem
+    return own
 
 
 def _any_number(*arrays: Any) -> None:

@@ -51,7 +51,7 @@ class DeviceProgram(Program):
         self._kernels = {name: Loaded(image, device.load(image)) for name, image in images.items()}
         self._kinds = [*kinds, *["array"] * (len(plan.params) - len(kinds))]
         self._call = self._called
-        self.launches, self.each, self.name = 0, plan.launches, plan.name
+        self.each, self.name = plan.launches, plan.name
         self.params = plan.params
         self._bind(sources, written, plan.results, asynchronous)
         self.live([slot.name for slot, source in zip(plan.params, sources, strict=True)

@@ -75,7 +75,6 @@ class FlowProgram(Program):
         self._plain, self._told_plainly = not dims, None not in map(plain_symbol, dims)
         self._kinds = ["array"] * len(self.params)
         self._call: Callable[..., Any] = self._flow
-        self.launches = 0
         self.each = sum(program.plan.launches for program in self._programs.values())
         self._bind(sources, written, partition.results, asynchronous)
         # What may wait does so before variables are read, and before anyone waits for this step.
@@ -142,7 +141,6 @@ class FlowProgram(Program):
             # collector comes.
             step._begun, step._call = None, no_retry
             run.let_go()
-        self.launches += self.each
         return results
 
     def _new_run(self) -> Run:

@@ -7,7 +7,7 @@ import gc
 import weakref
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -319,6 +319,83 @@ def test_methods_in_what_is_traced() -> None:
     check_native(lambda: outer(X), X * 4 + 2)
     gradient = weft.grad(lambda x: net.step(x).sum())
     np.testing.assert_array_equal(gradient(X), net.w)
+
+
+class Fetches(NamedTuple):
+    """What a session runs."""
+
+    y: Any
+    update: Any
+
+
+def test_runs_of_sessions() -> None:
+    graph = weft.Graph()
+    with graph.as_default():
+        x = weft.placeholder("f64", (3,), name="x")
+        k = weft.placeholder("f64", (), name="k")
+        total = weft.Variable(np.zeros(3), name="total")
+        y = np.add(x * k, 1.0)
+        update = total.assign(total + x)
+    session, wanted = weft.Session(graph), X * 2.0 + 1.0
+    name = y.name
+
+    def check_fed(fed: dict[Any, Any]) -> None:
+        check_native(lambda: session.run(y, fed), wanted)
+        check_native(lambda: session.run(name, feed_dict=fed), wanted)
+        check_native(lambda: session.run([y, update, name], fed), [wanted, wanted])
+        check_native(lambda: session.run({"y": (y, y)}, fed), [wanted] * 2)
+        check_native(lambda: session.run(Fetches(y, update), fed), [wanted])
+
+    k0 = np.array(2.0)
+    check_fed({x: X, k: k0})
+    check_fed({"x": X, "k": k0})
+    check_fed({"k": k0, x: X})
+    check_native(lambda: session.run(update, {"x": X}))
+    check_native(lambda: session.run(total, {total: X}), X)
+    before = np.array(total)
+    check_native(lambda: session.run([total], {}), [before])
+    check_native(lambda: session.run(total), before)
+    # What is just like it, and is not the same.
+    np.testing.assert_array_equal(session.run(y, {x: [1, 2, 3], k: 3}), [4.0, 7.0, 10.0])
+    np.testing.assert_array_equal(session.run([y], {x: X, k: 2.0})[0], wanted)
+    np.testing.assert_array_equal(session.run(y, {(x, k): (X, 2.0)}), wanted)
+    assert session.run((y, update), {x: X, k: 2.0}, trace=weft.StepReport())[1] is None
+    with pytest.raises(weft.Error, match="W303"):
+        session.run(y, {x: np.ones(4), k: 2.0})
+    with pytest.raises(weft.Error, match="W302"):
+        session.run(y, {x: X})
+    session.close()
+    check_native(lambda: session.run(y, {x: X, k: k0}), wanted)
+
+
+def test_more_runs_than_native_code_tries() -> None:
+    graph = weft.Graph()
+    with graph.as_default():
+        x = weft.placeholder("f64", (3,), name="x")
+        values = [x * at for at in range(40)]
+    session = weft.Session(graph)
+    for _ in range(2):
+        for at, value in enumerate(values):
+            np.testing.assert_array_equal(session.run(value, {x: X}), X * at)
+    check_native(lambda: session.run(values[3], {x: X}), X * 3)
+
+
+def test_what_a_subclass_makes_of_run() -> None:
+    class Counted(weft.Session):
+        runs = 0
+
+        def run(self, fetches: Any, *args: Any, **options: Any) -> Any:
+            self.runs += 1
+            return super().run(fetches, *args, **options)
+
+    graph = weft.Graph()
+    with graph.as_default():
+        x = weft.placeholder("f64", (3,), name="x")
+        y = x * 2
+    session = Counted(graph)
+    for _ in range(3):
+        np.testing.assert_array_equal(session.run(y, {x: X}), X * 2)
+    assert session.runs == 3
 
 
 def test_steps_of_sessions() -> None:

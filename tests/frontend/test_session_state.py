@@ -13,7 +13,7 @@ from running import in_threads
 
 import weft
 from weft import Session, Variable
-from weft.frontend.session import session as session_module
+from weft.frontend.session import steps as steps_module
 
 
 class Counter:
@@ -53,7 +53,7 @@ def test_a_fetched_variable_adds_nothing_and_compiles_once(counter: Counter) -> 
         counter.s.run(counter.count.name)
         counter.s.run([other, counter.count])
     assert counter.g.graph.nodes == nodes
-    assert len(counter.s._compiled) == 2
+    assert len(counter.s._steps.compiled) == 2
 
 
 def test_a_fetched_variable_is_as_the_step_leaves_it(counter: Counter) -> None:
@@ -187,7 +187,7 @@ def test_feeds_in_any_order_are_one_program() -> None:
         np.testing.assert_array_equal(s.run("y", {"b:0": one, a: two}), [8, 16])
     np.testing.assert_array_equal(s.make_callable(y, [b, a])(two, one), [-19, -38])
     np.testing.assert_array_equal(s.make_callable(y, ["a", "b"])(one, two), [-19, -38])
-    assert len(s._compiled) == 1
+    assert len(s._steps.compiled) == 1
     with pytest.raises(weft.Error, match="W301: a:0 is fed twice"):
         s.run(y, {a: one, "a:0": one, b: two})
 
@@ -198,7 +198,7 @@ def test_compiled_steps_do_not_wait_for_a_compilation(
     """And two threads that want the same program make it once."""
     counter.s.run(counter.bump)
     started, go_on, made = threading.Event(), threading.Event(), []
-    make_step = session_module.make_step
+    make_step = steps_module.make_step
 
     def slow(*args: Any) -> Any:
         made.append(args)
@@ -206,7 +206,7 @@ def test_compiled_steps_do_not_wait_for_a_compilation(
         assert go_on.wait(60), "another step waits for this one"
         return make_step(*args)
 
-    monkeypatch.setattr(session_module, "make_step", slow)
+    monkeypatch.setattr(steps_module, "make_step", slow)
 
     def new() -> None:
         np.testing.assert_array_equal(counter.s.run(counter.y, {counter.x: [1.0, 2.0]}), [2, 3])
@@ -220,14 +220,14 @@ def test_compiled_steps_do_not_wait_for_a_compilation(
     in_threads(new, new, new, known)
     assert len(made) == 1
     assert int(counter.count) == 1 + 10 + 3
-    assert counter.s._making == {}
+    assert counter.s._steps._making == {}
 
 
 def test_a_failed_compilation_can_be_repeated(
     counter: Counter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch, pytest.raises(MemoryError):
-        patch.setattr(session_module, "make_step", lambda *args: (_ for _ in ()).throw(
+        patch.setattr(steps_module, "make_step", lambda *args: (_ for _ in ()).throw(
             MemoryError()))
         counter.s.run(counter.bump)
     counter.s.run(counter.bump)
