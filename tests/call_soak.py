@@ -12,7 +12,7 @@ import argparse
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent / "support"))
 from objects import Body, Point
 
 THREADS = 8
+REMEMBERED = 600  # failed traces, at most
 SLACK = 64  # references: those of calls that are running, and of caches of the interpreter
 
 
@@ -89,6 +90,7 @@ class Calls:
             result = given * 2
         self.session = weft.Session(graph)
         self.fed = self.session.make_callable(result, [given])
+        self.fetched, self.given = [result], given
         self.held = [self.x, self.y, self.nest, self.body, self.net, self.state, closed, self.add,
                      self.doubled, self.moved, self.taken, self.donating, self.fed, None, True, 1.0,
                      np.dtype(np.float64), np.float64, np.ndarray, Point, Body, "a", "k"]
@@ -109,6 +111,7 @@ class Calls:
         yield lambda: self.donating(x.copy())
         yield lambda: self.taken(x, 2)
         yield lambda: self.fed(x)
+        yield lambda: self.session.run(self.fetched, {self.given: x})
         yield lambda: self.noted(self.log, x)
         yield lambda: self.counter.add(x)
 
@@ -121,6 +124,7 @@ class Calls:
         yield lambda: self.doubled({"a": object()})
         yield lambda: self.fed(self.longer)
         yield lambda: self.fed(self.x, self.x)
+        yield lambda: self.session.run(self.fetched, {self.given: self.longer})
         yield lambda: self.written(np.broadcast_to(self.y, (4,)), self.y)
         yield lambda: self.net.step(self.x, other=1.0)
         yield lambda: self.noted({"w": self.x, "loss": None, "items": (1,)}, object())
@@ -129,19 +133,28 @@ class Calls:
     def run(self, calls: int) -> None:
         """So many calls, one in a thousand of which is wrong; some by eight threads at once."""
         right, wrong = [*self.round()], [*self.wrong()]
-        for block in range(max(1, calls // 13_000)):
+        for _ in range(max(1, calls // 13_000)):
             for _ in range(900):
                 for call in right:
                     call()
             with ThreadPoolExecutor(THREADS) as pool:
                 for done in [pool.submit(self._many) for _ in range(THREADS)]:
                     done.result()
-            for call in wrong:
-                try:
-                    call()
-                except Exception:
-                    continue
-                raise AssertionError(f"a wrong call of block {block} has raised nothing")
+            self._fail(wrong)
+
+    def fill(self) -> None:
+        """Have failed traces fill what remembers some hundred of them."""
+        wrong = [*self.wrong()]
+        for _ in range(REMEMBERED):
+            self._fail(wrong)
+
+    def _fail(self, wrong: Sequence[Callable[[], Any]]) -> None:
+        for at, call in enumerate(wrong):
+            try:
+                call()
+            except Exception:
+                continue
+            raise AssertionError(f"the wrong call {at} has raised nothing")
 
     def _many(self) -> None:
         for _ in range(160):
@@ -159,6 +172,7 @@ def soak(calls: int, report: Callable[[Footprint, list[int]], None], parts: int 
     marks: list[tuple[Footprint, list[int]]] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        made.fill()
         for _ in range(parts):
             made.run(calls // parts)
             marks.append((Footprint.now(), made.counts()))
