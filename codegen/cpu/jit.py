@@ -137,7 +137,7 @@ def _machine(target: Target, opt: int) -> Any:
         reloc="pic", codemodel="small")
 
 
-def _optimise(module: Any, machine: Any, opt: int) -> None:
+def _optimise(module: Any, machine: Any, opt: int, inlines: bool) -> None:
     """Run LLVM's passes; 1.5 KB of a builder stay, which llvmlite cannot free."""
     llvm = _llvm()
     options = llvm.create_pipeline_tuning_options(speed_level=2)
@@ -152,6 +152,13 @@ def _optimise(module: Any, machine: Any, opt: int) -> None:
         # What is emitted is already clean: the standard pipeline takes ten times as long as
         # these and made no measured kernel faster; global value numbering found 1 % to remove.
         passes = llvm.create_new_module_pass_manager()
+        if inlines:  # fused loops, whose kernels leave for each other what fits into registers
+            passes.add_always_inliner_pass()
+            passes.add_sroa_pass()
+            passes.add_instruction_combine_pass()
+            passes.add_simplify_cfg_pass()
+            passes.add_jump_threading_pass()
+            passes.add_new_gvn_pass()
         passes.add_instruction_combine_pass()
         passes.add_simplify_cfg_pass()
     passes.run(module, builder)
@@ -177,7 +184,7 @@ def _optimised(text: str, target: Target, opt: int, taken: Taken = _plainly,
         module.data_layout = str(machine.target_data)
     with taken("optimise"):
         if opt and not plain:
-            _optimise(module, machine, opt)
+            _optimise(module, machine, opt, "alwaysinline" in text)
     return module, machine
 
 

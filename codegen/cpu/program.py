@@ -52,14 +52,16 @@ def program_parts(
     ``symbols`` orders the dims array, by the text of the dims of arguments; ``pool`` is the prefix
     of the functions of the worker pool.
     """
-    functions = [emit_kernel(kernel, target, pool) for kernel in plan.kernels.values()]
+    table = StepTable(plan, target, pool)
+    functions = [emit_kernel(kernel, target, pool) for kernel in plan.kernels.values()
+                 if kernel.name in table.launched]
     if symbols:
         functions.append(_fits(plan, symbols))
-    table = StepTable(plan)
     if plan.times:
         functions += clock_functions(plan)
+    functions += table.functions
     polls = any(part.polls for f in functions for part in f.family())
-    functions += [*table.functions, *_program(plan, symbols, table, pool, polls)]
+    functions += _program(plan, symbols, table, pool, polls)
     if not isinstance(plan.arena, int):
         functions.append(_arena(plan, symbols))
     return functions, [NOWHERE, *step_globals(table)]

@@ -137,7 +137,7 @@ class Loop:
     """``body`` for each value of ``index`` below ``count`` (None: without end).
 
     With a ``condition`` the steps of ``test`` come before each round, and the loop ends where they
-    leave it false.
+    leave it false. One that is ``fused`` is one piece of code, which one thread runs.
     """
 
     index: str
@@ -146,6 +146,7 @@ class Loop:
     carried: tuple[Carry, ...] = ()
     condition: Window | None = None
     test: tuple[Step, ...] = ()
+    fused: bool = False
 
 
 @record(frozen=True)
@@ -228,6 +229,23 @@ def map_launches(
             case Loop():
                 return replace(step, body=tuple(map(moved, step.body)),
                                test=tuple(map(moved, step.test)))
+            case Branch():
+                return replace(step, then=tuple(map(moved, step.then)),
+                               other=tuple(map(moved, step.other)))
+        return step
+
+    return tuple(map(moved, steps))
+
+
+def map_loops(steps: Iterable[Step], change: Callable[[Loop], Loop]) -> tuple[Step, ...]:
+    """The same tree with other loops; what is inside of one that is ``fused`` then stays."""
+    def moved(step: Step) -> Step:  # recursion is by nesting of steps only
+        match step:
+            case Loop():
+                changed = change(step)
+                return changed if changed.fused else replace(
+                    changed, body=tuple(map(moved, changed.body)),
+                    test=tuple(map(moved, changed.test)))
             case Branch():
                 return replace(step, then=tuple(map(moved, step.then)),
                                other=tuple(map(moved, step.other)))

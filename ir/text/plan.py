@@ -7,7 +7,8 @@
             | "alloc" %name: type "at" dim | "copy" window "to" window | launch
             | "group" [share] "{" {launch} "}"
             | "branch" window "{" {step} "}" ["else" "{" {step} "}"]
-            | "loop" index ("in" dim | "while" window) [carry] ["limit" dim] "{" [test] {step} "}"
+            | "loop" index ("in" dim | "while" window) [carry] ["limit" dim] ["fused"]
+              "{" [test] {step} "}"
             | "host" @function "(" {typed} ")" "->" "(" {typed} ")" [attrs]
             | "send" window "to" device "key" string | "recv" window "from" device "key" string
     launch  = "launch" @kernel "(" {window} ")" "on" device ["checks" "from" number] [share]
@@ -56,7 +57,7 @@ from .scanner import Scanner
 _CODE = re.compile(r"W\d+")
 _WORD = re.compile(r"[^\W\d][\w.]*")
 _INDICES = re.compile(r"\[([^\]\n]*)\]")
-_COUNT = re.compile(r"(?:(?!\bcarry\b)[^{\n])+")
+_COUNT = re.compile(r"(?:(?!\bcarry\b|\bfused\s*{)[^{\n])+")
 
 
 def plan_item(scanner: Scanner, kernels: Mapping[str, Kernel]) -> Plan:
@@ -238,15 +239,16 @@ class _StepReader:
         carried = tuple(self.scanner.listed(self._carried)) if scanner.accept("carry") else ()
         if condition is not None and scanner.accept("limit"):
             count = scanner.dim()
+        fused = scanner.accept("fused")
         self.indices.append(index)
         scanner.expect("{")
         test = self._block() if scanner.accept("test") else ()
         body = self.steps()
         self.indices.pop()
-        return Loop(index, count, body, carried, condition, test)
+        return Loop(index, count, body, carried, condition, test, fused)
 
     def _count(self) -> Dim:
-        # A dim ends at a brace or a comma; here also at the word "carry".
+        # A dim ends at a brace or a comma; here also at the words "carry" and "fused".
         found = self.scanner.match(_COUNT)
         if found is None:
             raise self.scanner.problem("expected a dim")

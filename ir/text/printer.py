@@ -350,7 +350,7 @@ def _loop(step: Loop) -> str:
         text += f" carry ({', '.join(pairs)})"
     if step.condition is not None and step.count is not None:
         text += f" limit {step.count}"
-    return text
+    return f"{text} fused" if step.fused else text
 
 
 def _block(first: str, steps: Iterable[Step], test: Sequence[Step] = ()) -> list[str]:

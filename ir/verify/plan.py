@@ -20,6 +20,7 @@ from ..kernels.kernel import Check
 from ..kernels.workspace import scratch_bytes
 from ..ops.op import Kind
 from ..ops.table import OPS
+from ..plans.fused import why_not_fused
 from ..plans.plan import (
     ALIGNMENT,
     Alloc,
@@ -493,8 +494,15 @@ def check_times(plan: Plan) -> Problems:
         yield None, f"%{plan.times} is no parameter for times: {times_type(plan)}"
 
 
+def check_fused(plan: Plan) -> Problems:
+    """A fused loop has what one thread runs by itself."""
+    for step in all_steps(plan.steps):
+        if isinstance(step, Loop) and step.fused and (reason := why_not_fused(plan, step)):
+            yield step, f"a fused loop has {reason}"
+
+
 PLAN_CHECKS: tuple[Callable[[Plan], Problems], ...] = (
     check_kernels, check_buffers, check_dims, check_arguments, check_control, check_windows,
     check_sizes, check_groups, check_writes, check_sites, check_scratch, check_arena,
-    check_sharing, check_overlap, check_times,
+    check_sharing, check_overlap, check_times, check_fused,
 )

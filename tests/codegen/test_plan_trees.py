@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,8 @@ from weft.codegen.cpu.steps import launches
 from weft.ir.diagnose import Error, UnsupportedError
 from weft.ir.interp.plan import Outside, run_plan
 from weft.ir.plans.entry import entry_of
-from weft.ir.plans.plan import Plan
+from weft.ir.plans.plan import Plan, map_loops
+from weft.ir.record import replace
 from weft.ir.text.parser import parse_plan
 from weft.ir.text.printer import print_plan
 from weft.ir.verify.verifier import verify_plan
@@ -158,6 +160,19 @@ BODIES = {
 FOR_A_ROW = ("groups", "windows of what is carried")
 
 
+def fused(plan: Plan) -> Plan:
+    """The plan with loops that are one piece of code each."""
+    return replace(plan, steps=map_loops(plan.steps, lambda loop: replace(loop, fused=True)))
+
+
+def sized(name: str, **sizes: int) -> Plan:
+    """A plan for known sizes, so that a fused loop may have its buffers as locals."""
+    text = print_plan(plan_of(name), kernels=True)
+    for dim, size in sizes.items():
+        text = re.sub(rf"\b{dim}\b", str(size), text)
+    return parse_plan(text)
+
+
 def plan_of(name: str) -> Plan:
     checks = 'check 1 W124 "large"\ncheck 2 W124 "larger"\n'
     plan = parse_plan(f"{KERNELS}plan @p(%x: f64[n], %rows: f64[m,n], %which: bool[m]) -> "
@@ -206,6 +221,30 @@ def test_trees(name: str, unrolled: int, monkeypatch: pytest.MonkeyPatch) -> Non
         np.testing.assert_array_equal(run(*args)[1][0], run_plan(plan, args)[0])
 
 
+@pytest.mark.parametrize("name", BODIES)
+def test_fused_trees(name: str) -> None:
+    """Whatever is a local, and whatever is exchanged."""
+    plan = fused(plan_of(name))
+    if name not in FOR_A_ROW:
+        verify_plan(plan)
+    text = print_plan(plan, kernels=True)
+    assert " fused {" in text
+    assert print_plan(parse_plan(text), kernels=True) == text
+    run = native(plan)
+    for n, m in ((1, 1), (5, 4), (17, 1), (3, 9)):
+        args = arguments(n, m)
+        known = native(fused(sized(name, n=n, m=m)))
+        for got, small, want in zip(
+                run(*args)[1], known(*args)[1], run_plan(plan, args), strict=True):
+            np.testing.assert_array_equal(got, want)
+            np.testing.assert_array_equal(small, want)
+    if name not in FOR_A_ROW:
+        args = arguments(4, 0)
+        want = run_plan(plan, args)[0]
+        np.testing.assert_array_equal(run(*args)[1][0], want)
+        np.testing.assert_array_equal(native(fused(sized(name, n=4, m=0)))(*args)[1][0], want)
+
+
 def test_a_large_group_is_one_parallel_launch() -> None:
     """Sizes that go to the workers; cuts fall inside of members and between them."""
     plan = plan_of("groups")
@@ -216,11 +255,12 @@ def test_a_large_group_is_one_parallel_launch() -> None:
             np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("one", [False, True])
 @pytest.mark.parametrize("unrolled", [0, 10**6])
 def test_a_check_that_fails_in_a_loop_ends_the_program(
-        unrolled: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        unrolled: int, one: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launches, "UNROLLED", unrolled)
-    plan = plan_of("groups")
+    plan = fused(plan_of("groups")) if one else plan_of("groups")
     run = native(plan)
     for row, message in ((0.0, "large"), (90.0, "larger")):
         args = arguments(4, 3)

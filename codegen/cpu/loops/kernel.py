@@ -59,14 +59,15 @@ from .turned import turn
 
 
 def emit_kernel(
-    kernel: Kernel, target: Target, pool: str = "weft"
+    kernel: Kernel, target: Target, pool: str = "weft", inline: str = ""
 ) -> FunctionText:
     """The LLVM function of a kernel tiled for ``target``; ``pool`` is the prefix of what gives a
-    long row to several threads, and of what tells whether the run is over."""
-    # Inlined into the plan, kernels would make one huge function, slow to compile.
-    f = FunctionText("void", kernel.name, [
+    long row to several threads, and of what tells whether the run is over. ``inline`` is its name
+    where it becomes a part of the function that calls it."""
+    # Inlined into the plan, all kernels would make one huge function, slow to compile.
+    f = FunctionText("void", inline or kernel.name, [
         ("ptr", "context"), ("i64", "begin"), ("i64", "end"), ("ptr noalias align 64", "scratch"),
-    ], linkage="internal", attributes="noinline nounwind")
+    ], linkage="internal", attributes=f"{'alwaysinline' if inline else 'noinline'} nounwind")
     stmts = StmtEmitter(f, kernel, target)
     f.asks(f"@{pool}_poll(ptr {stmts.status})")
     stmts.use_scratch("%scratch")

@@ -15,7 +15,7 @@ functions: one reads the clock, the other notes a row that has ended.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from ....ir.plans.control import ABORTED, noted
@@ -96,6 +96,9 @@ def _written_out(f: FunctionText, table: StepTable, run: _Run) -> None:
             case Kind.HOST:
                 run.call_host(str(row.tasks), str(row.clock))
                 f.jump(labels[at + 1])
+            case Kind.FUSED:
+                run.rounds(row.function)
+                f.jump(labels[at + 1])
     f.place(labels[-1])
 
 
@@ -126,7 +129,7 @@ def _looped(f: FunctionText, table: StepTable, run: _Run) -> None:
     following = f(f"add i64 {at}, 1")
     f.do(f"store i64 {following}, ptr {here}, align 8")
     labels = {each: f.fresh(each.name.lower()) for each in Kind
-              if each is not Kind.HOST or table.hosts}
+              if each in {row.kind for row in table.rows}}
     cases = " ".join(f"i64 {int(each)}, label %{label}" for each, label in labels.items())
     f.do(f"switch i64 {kind}, label %{done} [ {cases} ]")
 
@@ -139,12 +142,16 @@ def _looped(f: FunctionText, table: StepTable, run: _Run) -> None:
         go = run.goes_on(function)
         f.do(f"store i64 {f(f'select i1 {go}, i64 {following}, i64 {tasks}')}, ptr {here}, align 8")
 
-    case(Kind.LAUNCH, lambda: run.launch(function, tasks, shared, check, clock))
-    case(Kind.COPY, lambda: run.copy(tasks, clock))
-    case(Kind.CONTROL, control)
-    case(Kind.JUMP, lambda: f.do(f"store i64 {tasks}, ptr {here}, align 8"))
-    if table.hosts:
-        case(Kind.HOST, lambda: run.call_host(tasks, clock))
+    writers: Mapping[Kind, Callable[[], None]] = {
+        Kind.LAUNCH: lambda: run.launch(function, tasks, shared, check, clock),
+        Kind.COPY: lambda: run.copy(tasks, clock),
+        Kind.CONTROL: control,
+        Kind.JUMP: lambda: f.do(f"store i64 {tasks}, ptr {here}, align 8"),
+        Kind.HOST: lambda: run.call_host(tasks, clock),
+        Kind.FUSED: lambda: run.rounds(function),
+    }
+    for each in labels:
+        case(each, writers[each])
     f.place(done)
 
 
@@ -226,6 +233,17 @@ class _Run:
         with self.timed(clock):
             f.call("void", "llvm.memcpy.p0.p0.i64", ("ptr", target), ("ptr", source),
                    ("i64", size), ("i1", "false"))
+
+    def rounds(self, function: str) -> None:
+        """Run a fused loop, and return what ends the run, if anything does."""
+        f = self.f
+        status = f(f"call i32 {function}(ptr {self.registers}, ptr %args, ptr %arena, "
+                   f"ptr {self.scratch}, ptr %control)")
+        failed, fine = f.fresh("failed"), f.fresh("fine")
+        f.branch(f(f"icmp ne i32 {status}, 0"), failed, fine)
+        f.place(failed)
+        f.ret(f"i32 {status}")
+        f.place(fine)
 
     def call_host(self, number: str, clock: str) -> None:
         """Have the caller call a function of the host, and return if that has raised. That it has

@@ -49,8 +49,11 @@ from ....ir.plans.times import clocked_steps, runs_as_one
 from ....ir.record import field, record, replace
 from ..dims import emit_dim
 from ..host.layout import element
+from ..loops.kernel import emit_kernel
 from ..sorts.long_row import is_long_row
+from ..target import Target
 from ..text import FunctionText
+from .fused import fused_loop
 
 
 class Word(IntEnum):
@@ -70,6 +73,7 @@ class Kind(IntEnum):
     CONTROL = 2    # go on if its function says so, else at row ``tasks``
     JUMP = 3       # go on at row ``tasks``
     HOST = 4       # call the host's function number ``tasks``
+    FUSED = 5      # run a loop that is one function
 
 
 @record(frozen=True)
@@ -124,8 +128,11 @@ class _Around:
 class StepTable:
     """Rows, words, registers (what each is at the start, if anything) and functions of a plan."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, target: Target, pool: str) -> None:
         self.plan, self.types = plan, plan.types()
+        self._target, self._pool = target, pool
+        self.launched: set[str] = set()  # kernels that are functions which rows call
+        self._inlined: dict[str, FunctionText] = {}
         self.rows: list[Row] = []
         self.words: list[int] = []
         self.registers: list[Dim | Window | None] = [None, None]  # STATUS and THREADS
@@ -141,12 +148,12 @@ class StepTable:
             slot.name: at for at, slot in enumerate((*plan.params, *plan.results))}
         steps = list(all_steps(plan.steps))
         self._places.update({step.name: step for step in steps if isinstance(step, Alloc)})
-        self._exchanged: dict[str, int] = {}  # buffers, and the registers that know where they are
+        self.exchanged: dict[str, int] = {}  # buffers, and the registers that know where they are
         for step in steps:
             for pair in step.carried if isinstance(step, Loop) else ():
                 for name in (pair.buffer, pair.next):
-                    if name not in self._exchanged:
-                        self._exchanged[name] = self._new_register(Window(name))
+                    if name not in self.exchanged:
+                        self.exchanged[name] = self._new_register(Window(name))
         self._steps(plan.steps, ())
 
     @property
@@ -176,8 +183,8 @@ class StepTable:
         """The word for a window that a step inside of these loops reads or writes."""
         if window.indices:
             return self._word(Word.VALUE, self._moving(window, around))
-        if window.buffer in self._exchanged:
-            return self._word(Word.VALUE, self._exchanged[window.buffer])
+        if window.buffer in self.exchanged:
+            return self._word(Word.VALUE, self.exchanged[window.buffer])
         place = self._places[window.buffer]
         if isinstance(place, int):
             return self._word(Word.ARGUMENT, place)
@@ -188,7 +195,7 @@ class StepTable:
     def _moving(self, window: Window, around: Sequence[_Around]) -> int:
         """The register that holds the address of a window when a step needs it."""
         used = frozenset[str]().union(*map(symbols_of, window.indices))
-        if window.buffer in self._exchanged:
+        if window.buffer in self.exchanged:
             loop = around[-1] if around and (
                 window.buffer not in around[-1].exchanged_inside) else None
             if loop is None:  # nobody else knows when it has moved
@@ -219,6 +226,8 @@ class StepTable:
                     size = window_type(step.source, self.types).nbytes
                     self._add(Row(Kind.COPY, tasks=self._operand(size),
                                   clock=self._clock(step)), words)
+                case Loop() if step.fused:
+                    self._fused(step)
                 case Loop():
                     self._loop(step, around)
                 case Branch():
@@ -226,8 +235,8 @@ class StepTable:
                 case Host() if step.function in OPS:
                     self._host(step, around)
                 case Alloc():
-                    if around and step.name in self._exchanged:
-                        around[-1].fresh.append((self._exchanged[step.name], Window(step.name)))
+                    if around and step.name in self.exchanged:
+                        around[-1].fresh.append((self.exchanged[step.name], Window(step.name)))
                 case _:
                     name = type(step).__name__.lower()
                     raise error("W113", f"a step '{name}' has no native code yet",
@@ -264,6 +273,7 @@ class StepTable:
 
     def _launch(self, launch: Launch, around: Sequence[_Around]) -> None:
         kernel, words = self.plan.kernels[launch.kernel], self._context(launch, around)
+        self.launched.add(kernel.name)
         self._add(Row(Kind.LAUNCH, f"@{kernel.name}", tasks=self._operand(tasks_of(kernel)),
                       shared=self._shared(launch.parallel, [kernel]), check=launch.first_check,
                       clock=self._clock(launch)), words)
@@ -295,6 +305,7 @@ class StepTable:
             words += self._context(launch, around)
             if not isinstance(tasks, int):
                 words.append(self._word(Word.VALUE, self.size(tasks)))
+            self.launched.add(kernel.name)
             members.append((kernel, start, tasks if isinstance(tasks, int) else ~(len(words) - 1)))
         total: Dim = sum(map(tasks_of, kernels), 0)
         name = self._group_function(tuple(members))
@@ -309,6 +320,20 @@ class StepTable:
             name = self._groups[members] = f"{self.plan.name}_group{len(self.functions)}"
             self.functions.append(_group_function(name, members))
         return name
+
+    def _fused(self, loop: Loop) -> None:
+        """One row for all rounds of a loop."""
+        name = f"{self.plan.name}_loop{len(self.functions)}"
+        self.functions.append(fused_loop(self, loop, name, self._pool))
+        self._add(Row(Kind.FUSED, f"@{name}"), ())
+
+    def inlined(self, kernel: Kernel) -> FunctionText:
+        """The function of a kernel that becomes a part of those that call it."""
+        name = f"{kernel.name}_inline"
+        if name not in self._inlined:
+            self._inlined[name] = emit_kernel(kernel, self._target, self._pool, name)
+            self.functions.append(self._inlined[name])
+        return self._inlined[name]
 
     def _loop(self, loop: Loop, around: tuple[_Around, ...]) -> None:
         here = _Around(loop)
@@ -355,7 +380,7 @@ class StepTable:
         """Count the round that has ended, and exchange what the loop carries."""
         values.store(index, f(f"add nsw i64 {values.load(index)}, 1"))
         for pair in carried:
-            here, there = self._exchanged[pair.buffer], self._exchanged[pair.next]
+            here, there = self.exchanged[pair.buffer], self.exchanged[pair.next]
             one, two = values.load(here), values.load(there)
             values.store(here, two)
             values.store(there, one)
@@ -422,8 +447,8 @@ class StepTable:
     def _base(
         self, f: FunctionText, buffer: str, value: Callable[[Dim], str], first: bool
     ) -> str:
-        if buffer in self._exchanged and not first:
-            place = element(f, "i64", "%registers", self._exchanged[buffer])
+        if buffer in self.exchanged and not first:
+            place = element(f, "i64", "%registers", self.exchanged[buffer])
             return f(f"load ptr, ptr {place}, align 8")
         home = self._places[buffer]
         if isinstance(home, int):

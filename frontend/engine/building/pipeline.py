@@ -17,6 +17,7 @@ from ....codegen.cpu.program import emit_program
 from ....codegen.cpu.target import GPU, Target
 from ....codegen.cpu.tile import tile as tile_cpu
 from ....codegen.kernel.bodies import lower_graph, share_kernels
+from ....codegen.kernel.fused_loops import with_fused_loops
 from ....codegen.kernel.group import group
 from ....codegen.kernel.parts import with_parts
 from ....codegen.kernel.share import program_name
@@ -138,6 +139,13 @@ def _workers(known: Known) -> Known:
     return known if known.target.kind == "gpu" else replace(known, _plan=with_workers(known.plan))
 
 
+def _fuse_loops(known: Known) -> Known:
+    # A profile tells of the kernels in a loop: there each is a row.
+    if known.target.kind == "gpu" or known.options.timed:
+        return known
+    return replace(known, _plan=with_fused_loops(known.plan))
+
+
 def _clock(known: Known) -> Known:
     return replace(known, _plan=with_times(known.plan)) if known.options.timed else known
 
@@ -178,6 +186,7 @@ STEPS: tuple[Step, ...] = (
     Step("tile", "calls", _tile),                  # blocks, vectors and the like for the target
     Step("memory", "plan", _memory),               # a place for every value
     Step("workers", "plan", _workers),             # which launches are shared out
+    Step("loops", "plan", _fuse_loops),            # which loops are one piece of code
     Step("clock", "code", _clock),                 # times of rows, for a profile
     Step("emit", "code", _emit),                   # LLVM
 )
@@ -264,7 +273,7 @@ class Stages:
 
     @property
     def plan(self) -> Plan:
-        return self.after("workers").plan
+        return self.after("loops").plan
 
     @property
     def params(self) -> Sequence[Slot]:
@@ -284,7 +293,7 @@ class Stages:
     def plan_for(self, target: Target) -> Plan:
         """The plan with kernels tiled for ``target``."""
         known = replace(self.after("group"), target=target)
-        for name in ("tile", "memory", "workers"):
+        for name in ("tile", "memory", "workers", "loops"):
             known = self._taken(next(step for step in STEPS if step.name == name), known)
         return known.plan
 
@@ -297,7 +306,7 @@ class Stages:
         """The same program with times of its rows, from where it begins to be another one."""
         self.after("workers")
         shared = {name: known for name, known in self._after.items()
-                  if name not in ("clock", "emit")}
+                  if name not in ("loops", "clock", "emit")}
         options = replace(self.options, timed=True)
         shared["workers"] = replace(shared["workers"], options=options)
         return Stages(self.traced, options, self.entry_kinds, self.single, _after=shared)

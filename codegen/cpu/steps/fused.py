@@ -1,0 +1,292 @@
+"""A fused loop as one function: its rounds, the loops and branches inside, and their kernels, which
+LLVM inlines.
+
+    loop t in 9 carry (%h = %g) fused {     i32 @f_loop3(registers, args, arena, scratch, control)
+      launch @cell(%xs[t], %h, %g)          returns 0, or what ends the run: the number of a check
+    }                                       that failed, ABORTED
+
+What is small (``LOCAL`` bytes) is a local of that function, so that what one kernel leaves for the
+next, and one round for the next, stays in registers of the machine. What is there before the loop
+is copied in, what is asked for after it is copied out; small buffers are copied where others are
+exchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
+
+from ....ir.indices.index import Dim, product, row_major, symbol, symbols_of
+from ....ir.kernels.kernel import Check, Kernel
+from ....ir.plans.control import ABORTED, noted
+from ....ir.plans.plan import (
+    Alloc,
+    Branch,
+    Copy,
+    Group,
+    Launch,
+    Loop,
+    Plan,
+    Step,
+    Window,
+    all_steps,
+    tasks_of,
+    window_type,
+)
+from ....ir.types import TensorType
+from ..dims import emit_dim
+from ..host.layout import element
+from ..text import FunctionText
+
+LOCAL = 64    # bytes of a buffer that is a local
+POLLED = 256  # rounds, until the next question whether the run is over
+
+
+class Table(Protocol):
+    """What of a ``StepTable`` its fused loops need. ``exchanged`` are the registers that know where
+    buffers are which loops exchange."""
+
+    plan: Plan
+    types: dict[str, TensorType]
+    exchanged: dict[str, int]
+
+    def size(self, dim: Dim) -> int: ...
+    def address(self, f: FunctionText, window: Window, value: Callable[[Dim], str], *,
+                first: bool = False) -> str: ...
+    def inlined(self, kernel: Kernel) -> FunctionText: ...
+
+
+def fused_loop(table: Table, loop: Loop, name: str, pool: str) -> FunctionText:
+    """The function of a loop; see the module docstring."""
+    return _FusedLoop(table, loop, name, pool).f
+
+
+class _FusedLoop:
+    """Writes one function; recursion is by nesting of steps only."""
+
+    def __init__(self, table: Table, loop: Loop, name: str, pool: str) -> None:
+        self.f = f = FunctionText(
+            "i32", name, [(type_, each) for type_, each in (
+                ("ptr", "registers"), ("ptr", "args"), ("ptr", "arena"), ("ptr", "scratch"),
+                ("ptr", "control"))], linkage="internal", attributes="noinline nounwind")
+        f.polls = True
+        self.table, self.plan, self._pool = table, table.plan, pool
+        self._indices: dict[str, str] = {}   # where the index of each loop is
+        self._left = f.alloca("i64", align=8)
+        f.do(f"store i64 {POLLED}, ptr {self._left}, align 8")
+        steps = [loop, *all_steps((*loop.test, *loop.body))]
+        own = {step.name for step in steps if isinstance(step, Alloc)}
+        pairs = [pair for step in steps if isinstance(step, Loop) for pair in step.carried]
+        self._locals = {each: "" for each in sorted(_buffers(steps)) if self._is_small(each)}
+        moving = {each for pair in pairs for each in (pair.buffer, pair.next)
+                  if not {pair.buffer, pair.next} <= self._locals.keys()}
+        self._locals = {each: f.alloca("i8", self._bytes(each)) for each in self._locals
+                        if each not in moving}
+        self._pointers = {each: f.alloca("ptr", align=8) for each in sorted(moving)}
+        for each, place in self._pointers.items():
+            f.do(f"store ptr {self._exchanged(each)}, ptr {place}, align 8")
+        around = [each for each in self._locals if each not in own]
+        homes = {each: table.address(f, Window(each), self.value) for each in around}
+        for each, home in homes.items():
+            self._move(self._locals[each], home, str(self._bytes(each)))
+        self._loop(loop)
+        changed = self._changed(steps)
+        for each, home in homes.items():
+            if each in changed:
+                self._move(home, self._locals[each], str(self._bytes(each)))
+        for each, place in self._pointers.items():
+            at = element(f, "i64", "%registers", table.exchanged[each])
+            f.do(f"store ptr {f(f'load ptr, ptr {place}, align 8')}, ptr {at}, align 8")
+        f.ret("i32 0")
+
+    # -- buffers --------------------------------------------------------------------------------
+
+    def _bytes(self, buffer: str) -> int:
+        size = self.table.types[buffer].nbytes
+        assert isinstance(size, int), "a local has a known size"
+        return size
+
+    def _is_small(self, buffer: str) -> bool:
+        size = self.table.types[buffer].nbytes
+        return isinstance(size, int) and 0 < size <= LOCAL  # what is empty may have no memory
+
+    def _changed(self, steps: Iterable[Step]) -> set[str]:
+        """The buffers that steps write to."""
+        found: set[str] = set()
+        for step in steps:
+            if isinstance(step, Launch):
+                params = self.plan.kernels[step.kernel].params
+                found |= {arg.buffer for param, arg in zip(params, step.args, strict=True)
+                          if param.mutable}
+            elif isinstance(step, Copy):
+                found.add(step.target.buffer)
+            elif isinstance(step, Loop):
+                found |= {pair.buffer for pair in step.carried}
+        return found
+
+    def _exchanged(self, buffer: str) -> str:
+        place = element(self.f, "i64", "%registers", self.table.exchanged[buffer])
+        return self.f(f"load ptr, ptr {place}, align 8")
+
+    def value(self, dim: Dim) -> str:
+        """An expression of sizes and of the indices of loops, as they are now."""
+        f, known = self.f, dict[str, str]()
+        for name in sorted(symbols_of(dim)):
+            place = self._indices.get(name) or element(
+                f, "i64", "%registers", self.table.size(symbol(name)))
+            known[name] = f(f"load i64, ptr {place}, align 8")
+        return emit_dim(f, dim, known)
+
+    def address(self, window: Window) -> str:
+        """Where a window is now."""
+        f, name = self.f, window.buffer
+        if name in self._locals:
+            base = self._locals[name]
+        elif name in self._pointers:
+            base = f(f"load ptr, ptr {self._pointers[name]}, align 8")
+        else:
+            return self.table.address(f, window, self.value)
+        type_, depth = self.table.types[name], len(window.indices)
+        size = product(type_.shape[depth:]) * type_.dtype.itemsize
+        offset = row_major(window.indices, type_.shape[:depth]) * size
+        return base if offset == 0 else f(
+            f"getelementptr i8, ptr {base}, i64 {self.value(offset)}")
+
+    def _move(self, target: str, source: str, size: str) -> None:
+        self.f.call("void", "llvm.memcpy.p0.p0.i64", ("ptr", target), ("ptr", source),
+                    ("i64", size), ("i1", "false"))
+
+    # -- steps ----------------------------------------------------------------------------------
+
+    def _steps(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            match step:
+                case Launch():
+                    self._launch(step)
+                case Group():
+                    self._steps(step.launches)
+                case Copy():
+                    self._move(self.address(step.target), self.address(step.source), self.value(
+                        window_type(step.source, self.table.types).nbytes))
+                case Loop():
+                    self._loop(step)
+                case Branch():
+                    self._branch(step)
+                case Alloc():
+                    if step.name in self._pointers:
+                        home = self.table.address(
+                            self.f, Window(step.name), self.value, first=True)
+                        self.f.do(f"store ptr {home}, ptr {self._pointers[step.name]}, align 8")
+                case _:
+                    raise AssertionError(f"a fused loop has no {type(step).__name__.lower()}")
+
+    def _launch(self, launch: Launch) -> None:
+        f, kernel = self.f, self.plan.kernels[launch.kernel]
+        words = [*(("ptr", self.address(arg)) for arg in launch.args),
+                 *(("i64", self.value(symbol(name))) for name in kernel.dims), ("ptr", "%control")]
+        context = f.alloca("i64", len(words), align=8)
+        for at, (type_, value) in enumerate(words):
+            f.do(f"store {type_} {value}, ptr {element(f, 'i64', context, at)}, align 8")
+        code = self.table.inlined(kernel)
+        tasks = self.value(tasks_of(kernel))
+        f.do(f"call void @{code.name}(ptr {context}, i64 0, i64 {tasks}, ptr %scratch)")
+        if any(isinstance(stmt, Check) for stmt in kernel.body) or any(
+                part.polls for part in code.family()):
+            status = f("load i32, ptr %control, align 4")
+            failed, fine = f.fresh("failed"), f.fresh("fine")
+            f.branch(f(f"icmp ne i32 {status}, 0"), failed, fine)
+            f.place(failed)
+            # The check's number in the kernel, then in the plan; what ends the run stays.
+            number = f(f"sub i32 {launch.first_check + noted(1)}, {status}")
+            ended = f(f"icmp slt i32 {status}, 0")
+            f.ret(f"i32 {f(f'select i1 {ended}, i32 {status}, i32 {number}')}")
+            f.place(fine)
+
+    def _holds(self, window: Window, then: str, other: str) -> None:
+        byte = self.f(f"load i8, ptr {self.address(window)}")
+        self.f.branch(self.f(f"icmp ne i8 {byte}, 0"), then, other)
+
+    def _branch(self, branch: Branch) -> None:
+        f = self.f
+        then, other, done = f.fresh("then"), f.fresh("other"), f.fresh("done")
+        self._holds(branch.condition, then, other)
+        for label, steps in ((then, branch.then), (other, branch.other)):
+            f.place(label)
+            self._steps(steps)
+            f.jump(done)
+        f.place(done)
+
+    def _loop(self, loop: Loop) -> None:
+        f = self.f
+        index = self._indices[loop.index] = f.alloca("i64", align=8)
+        head, body, done = f.fresh("round"), f.fresh("body"), f.fresh("end")
+        f.do(f"store i64 0, ptr {index}, align 8")
+        self._goes_on(loop, index, head, done)
+        f.place(head)
+        self._ask()
+        self._steps(loop.test)
+        if loop.condition is not None:
+            self._holds(loop.condition, body, done)
+        else:
+            f.jump(body)
+        f.place(body)
+        self._steps(loop.body)
+        following = f(f"add nsw i64 {f(f'load i64, ptr {index}, align 8')}, 1")
+        f.do(f"store i64 {following}, ptr {index}, align 8")
+        for pair in loop.carried:
+            self._exchange(pair.buffer, pair.next)
+        self._goes_on(loop, index, head, done)
+        f.place(done)
+        del self._indices[loop.index]
+
+    def _goes_on(self, loop: Loop, index: str, head: str, done: str) -> None:
+        f = self.f
+        if loop.count is None:
+            f.jump(head)
+        else:
+            at = f(f"load i64, ptr {index}, align 8")
+            f.branch(f(f"icmp slt i64 {at}, {self.value(loop.count)}"), head, done)
+
+    def _exchange(self, buffer: str, other: str) -> None:
+        f = self.f
+        if buffer in self._locals:
+            self._move(self._locals[buffer], self._locals[other], str(self._bytes(buffer)))
+            return
+        places = self._pointers[buffer], self._pointers[other]
+        one, two = (f(f"load ptr, ptr {place}, align 8") for place in places)
+        f.do(f"store ptr {two}, ptr {places[0]}, align 8")
+        f.do(f"store ptr {one}, ptr {places[1]}, align 8")
+
+    def _ask(self) -> None:
+        """Return if the run is over, which is asked now and then."""
+        f = self.f
+        ask, over, on = f.fresh("ask"), f.fresh("over"), f.fresh("on")
+        left = f(f"sub i64 {f(f'load i64, ptr {self._left}, align 8')}, 1")
+        f.do(f"store i64 {left}, ptr {self._left}, align 8")
+        f.branch(f(f"icmp slt i64 {left}, 0"), ask, on)
+        f.place(ask)
+        f.do(f"store i64 {POLLED}, ptr {self._left}, align 8")
+        f.branch(f.call_poll(f"@{self._pool}_poll(ptr %control)"), over, on)
+        f.place(over)
+        f.ret(f"i32 {ABORTED}")
+        f.place(on)
+
+
+def _buffers(steps: Iterable[Step]) -> set[str]:
+    """The buffers that steps name."""
+    return {window.buffer for step in steps for window in _windows(step)}
+
+
+def _windows(step: Step) -> Iterator[Window]:
+    match step:
+        case Launch():
+            yield from step.args
+        case Copy():
+            yield from (step.source, step.target)
+        case Branch():
+            yield step.condition
+        case Loop():
+            for pair in step.carried:
+                yield from (Window(pair.buffer), Window(pair.next))
+            if step.condition is not None:
+                yield step.condition
