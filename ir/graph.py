@@ -334,9 +334,16 @@ def all_nodes(graph: Graph) -> Iterator[Node]:
 def can_fail(node: Node) -> bool:
     """True if computing a node may fail the step, by itself or in its bodies."""
     if node.op.can_fail:
-        return True
+        return not is_inside(node)
     bodies = [attr for attr in node.attrs.values() if isinstance(attr, Graph)]
-    return bool(bodies) and any(inner.op.can_fail for body in bodies for inner in all_nodes(body))
+    return any(inner.op.can_fail and not is_inside(inner)
+               for body in bodies for inner in all_nodes(body))
+
+
+def is_inside(node: Node) -> bool:
+    """Whether no index of a read or a store can be out of range, which passes have found."""
+    known = node.attrs.get("inside", ())
+    return bool(known) and all(word == "all" for word in known)
 
 
 def effects_of(node: Node) -> Iterator[Node]:

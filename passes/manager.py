@@ -27,7 +27,7 @@ from .elements import elements_of_rows
 from .fusion.fuse import LIMIT, fuse
 from .inline import inline_regions
 from .placement.place import place
-from .places import known_places
+from .places import known_places, marked_places
 from .roll.roll import roll
 from .simplify.simplify import simplify
 from .state import resolve_state
@@ -93,12 +93,22 @@ class Elements(Pass):
 
 @record(frozen=True)
 class Places(Pass):
-    """Elements at places that rounds tell become views."""
+    """What follows from ranges: elements at places that rounds tell become views, checks go."""
 
     name: ClassVar[str] = "places"
 
     def run(self, graph: Graph) -> Graph:
         return known_places(graph)
+
+
+@record(frozen=True)
+class Ranges(Pass):
+    """Reads and stores say what is known of their indices."""
+
+    name: ClassVar[str] = "ranges"
+
+    def run(self, graph: Graph) -> Graph:
+        return marked_places(graph)
 
 
 @record(frozen=True)
@@ -165,14 +175,15 @@ class Fuse(Pass):
 
 
 PASSES = MappingProxyType({kind.name: kind for kind in (
-    Inline, ResolveState, SplitComplex, Elements, Places, Stores, Choose, Roll, Simplify, Place,
-    Fuse)})
+    Inline, ResolveState, SplitComplex, Elements, Places, Stores, Choose, Roll, Simplify, Ranges,
+    Place, Fuse)})
 
 # What is run between tracing and lowering, by level of optimization; text, as on the command line.
 PIPELINES = MappingProxyType({
     0: "inline,state,complex,place,fuse{max=1}",
-    1: "inline,state,complex,elements,places,stores,choose,roll,simplify{rounds=1},place,fuse",
-    2: "inline,state,complex,elements,places,stores,choose,roll,simplify,place,fuse",
+    1: "inline,state,complex,elements,places,stores,choose,roll,simplify{rounds=1},ranges,"
+       "place,fuse",
+    2: "inline,state,complex,elements,places,stores,choose,roll,simplify,ranges,place,fuse",
 })
 
 

@@ -1,64 +1,53 @@
-"""Places that follow from the numbers of rounds are known before the program runs.
+"""What follows from the ranges of integers (``ranges``) is known before the program runs.
 
     for t0 in 30: for t1 in 30:                              for t0 in 30: for t1 in 30:
         %2 = add dim {t0}, 1; unwrapped %2                       %5 = slice %T {shape = (1, 1),
         %5 = gather %T, sub(%2, 1), add(dim {t1}, 1)                         start = (t0, t1 + 1)}
 
-Sums and multiples of the numbers of rounds, of which there are as many as is known, have bounds.
-Within these they do not leave 64 bits and lie in the array, so nothing of that is to be checked;
+    unwrapped %s, %a, %b        %s, where the sum does not leave its dtype
+    lt %a, %b                   true or false, where it is always that
+    maximum %a, 0; mod %a, 9    %a, where it is not negative; where it is below 9, too
+    gather %x, %i               gather {inside = ("all",)}, where no index is out of range, or
+                                ("low",), where none is negative: nothing of that is checked
+
+Sums and multiples of the numbers of rounds, of which there are as many as is known, become dims;
 and elements at such places are views, which cost nothing and can be chosen from (``choose``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from ..ir.graph import Builder, Graph, Node, Value, constant_of, control_of, with_bodies
+from ..ir.graph import Builder, Graph, Node, Value, control_of, with_bodies
 from ..ir.indices.index import Dim, Expr, symbols_of, terms_of
 from ..ir.ops.control.region import Branching, Looping
 from ..ir.ops.op import Kind
 from ..ir.ops.table import OPS
-from ..ir.record import record
-from ..ir.types import I64
+from ..ir.types import BOOL, I64
 from .clone import Clone
-
-_MOST = 2**63 - 1
-
-
-@record(frozen=True)
-class Place:
-    """A number that is told by those of rounds, and what it is at least and at most."""
-
-    expr: Dim
-    low: int
-    high: int
-
+from .ranges import Ranges, decided, exact, learn_node, step_of
 
 Counts = Mapping[str, int]  # of the rounds of the loops around, by their symbols
-_Known = Mapping[Value, Place]
 
 
 def known_places(graph: Graph) -> Graph:
-    """The graph with views where loops read at places that their rounds tell."""
-    return _in(graph, MappingProxyType({}), MappingProxyType({}))
+    """The graph without what follows from ranges."""
+    return _Walk(graph, MappingProxyType({}), Ranges(), False).graph()
 
 
-def _in(graph: Graph, counts: Counts, outside: _Known) -> Graph:
-    """``outside`` are the parameters that are known."""
-    if not graph.nodes or (not counts and all(
-            node.op.control is None for node in graph.nodes)):
-        return graph
-    known = {param: outside[param] for param in graph.params if param in outside}
-    return _Walk(graph, counts, known).graph()
+def marked_places(graph: Graph) -> Graph:
+    """The same, and reads and stores say what of their indices needs no check, which passes that
+    change nodes do not know."""
+    return _Walk(graph, MappingProxyType({}), Ranges(), True).graph()
 
 
 class _Walk:
     """One graph: what is known of its values so far."""
 
-    def __init__(self, graph: Graph, counts: Counts, known: dict[Value, Place]) -> None:
-        self.old, self.counts, self.known = graph, counts, known
+    def __init__(self, graph: Graph, counts: Counts, ranges: Ranges, mark: bool) -> None:
+        self.old, self.counts, self.ranges, self.mark = graph, counts, ranges, mark
         self.clone = Clone(graph)
         self.builder = Builder(self.clone.graph, OPS, share=False, fold=False)
         self.made: dict[Dim, Value] = {}
@@ -67,95 +56,172 @@ class _Walk:
         """The new graph."""
         for value in self.old.params:
             self.clone.param(value)
-        for value, place in [*self.known.items()]:
-            self.clone.values[value] = self._made(self.old.nodes[0], place)
+        for value in self.old.params:
+            if value in self.ranges.exprs and self.old.nodes:
+                self._replaced(value, self.old.nodes[0])
         for node in self.old.nodes:
             if node.op.control is not None:
-                self.clone.node(node).attrs = self._bodies(node)
-            elif not self._is_known(node) and not self._is_view(node):
-                self.clone.node(node)
+                attrs = self._bodies(node)
+                self.clone.node(node).attrs = attrs
+                continue
+            learn_node(self.ranges, node)
+            if not (self._is_known(node) or self._is_decided(node) or self._is_operand(node)
+                    or self._is_view(node)):
+                copy = self.clone.node(node)
+                if self.mark and "inside" in node.op.facts:
+                    copy.attrs = self._marked(node)
         return self.clone.finish()
 
     def _bodies(self, node: Node) -> dict[str, Any]:
         """The attributes of a node, with what is known in its bodies."""
         control = control_of(node)
+        for value in node.inputs:
+            if value.dtype.is_int:
+                self.ranges.expr(value)
         if isinstance(control, Looping):
-            known = self._params(control.body, node.inputs, control.carried + control.scanned,
-                                 control.index)
-            if control.test is not None:
-                known |= self._params(control.test, node.inputs, control.carried, control.index)
-            return with_bodies(node, lambda body: _in(
-                body, self._counts(control, body is control.test), known))
+            return self._rounds(node, control)
         if isinstance(control, Branching):
-            known = self._params(control.then, node.inputs[1:]) | self._params(
-                control.other, node.inputs[1:])
-            return with_bodies(node, lambda body: _in(body, self.counts, known))
-        return dict(node.attrs)
+            return self._branches(node, control)
+        return with_bodies(node, lambda body: _Walk(
+            body, self.counts, self.ranges.inside(), self.mark).graph())
+
+    def _branches(self, node: Node, control: Branching) -> dict[str, Any]:
+        known = self.ranges.truths.get(node.inputs[0], ((), ()))
+        made: dict[int, Graph] = {}
+        for body, facts in zip((control.then, control.other), known, strict=True):
+            ranges = self.ranges.inside()
+            ranges.learn(facts)
+            self._tell(ranges, body.params, node.inputs[1:])
+            made[id(body)] = _Walk(body, self.counts, ranges, self.mark).graph()
+        return with_bodies(node, lambda body: made[id(body)])
+
+    def _rounds(self, node: Node, control: Looping, trusted: bool = True) -> dict[str, Any]:
+        """A test may be asked once more than there are rounds, and holds where there is one."""
+        body, test, index = control.body, control.test, control.index
+        ranges, count = self.ranges.inside(index), control.count
+        ranges.bound(index, (0,), (2**63 - 2,) if count is None else (count - 1,))
+        steps = self._carried(node, control, ranges, trusted)
+        first = control.carried + control.scanned
+        self._tell(ranges, body.params[first:], node.inputs[first:])
+        made: dict[int, Graph] = {}
+        if test is not None:
+            asked = ranges.inside()
+            asked.bound(index, (0,), (2**63 - 1,) if count is None else (count,))
+            carried = control.carried
+            self._tell(asked, test.params[carried:], node.inputs[carried:])
+            for param, same in zip(test.params[:carried], body.params[:carried], strict=True):
+                if param.dtype.is_int:
+                    asked.exprs[param] = ranges.exprs[same]
+            walk = _Walk(test, self._counts(control, True), asked, self.mark)
+            made[id(test)] = walk.graph()
+            ranges.learn(asked.truths.get(test.results[0], ((), ()))[0])
+        made[id(body)] = _Walk(body, self._counts(control, False), ranges, self.mark).graph()
+        if any(ranges.exprs.get(body.results[at]) != expr for at, expr in steps.items()):
+            return self._rounds(node, control, trusted=False)
+        return with_bodies(node, lambda body: made[id(body)])
+
+    def _carried(
+        self, node: Node, control: Looping, ranges: Ranges, trusted: bool
+    ) -> dict[int, Dim]:
+        """Note what is known of integers that go round: one that has a constant added is at least,
+        or at most, what it was first. The sums of which this is so only if they do not leave their
+        dtype, by their numbers, are asked for with ``trusted``, and are to be looked at."""
+        asked: dict[int, Dim] = {}
+        for at, param in enumerate(control.body.params[:control.carried]):
+            if not param.dtype.is_int:
+                continue
+            found = step_of(control.body.results[at], param)
+            first = self.ranges.expr(node.inputs[at])
+            ends: tuple[list[Dim], list[Dim]] = [], []
+            own = not param.shape and control.index not in symbols_of(first)
+            if found is not None and own and (trusted or found[1]):
+                ends[found[0] < 0].append(first)
+                if found[0] == 0:
+                    ends[1].append(first)
+            known = ranges.exprs[param] = ranges.some(
+                param.dtype, *ends, scalar=not param.shape)
+            if any(ends) and found is not None and not found[1]:
+                asked[at] = known + found[0]
+        return asked
 
     def _counts(self, loop: Looping, tests: bool) -> Counts:
-        """A test may be asked once more than there are rounds."""
         rest = {name: count for name, count in self.counts.items() if name != loop.index}
         if isinstance(loop.count, int) and loop.count > 0:
             rest[loop.index] = loop.count + tests
         return rest
 
-    def _params(
-        self, body: Graph, operands: Sequence[Value], first: int = 0, index: str = ""
-    ) -> dict[Value, Place]:
-        """The parameters of a body from number ``first`` on that are known, and say nothing of the
-        number of another loop's round that is called ``index``, too."""
-        pairs = zip(operands[first:], body.params[first:], strict=True)
-        return {param: self.known[value] for value, param in pairs if value in self.known
-                and index not in symbols_of(self.known[value].expr)}
+    def _tell(self, ranges: Ranges, params: Sequence[Value], operands: Sequence[Value]) -> None:
+        """Parameters of a body are what they are outside."""
+        for param, value in zip(params, operands, strict=True):
+            if value in ranges.exprs:
+                ranges.exprs[param] = ranges.exprs[value]
 
     # -- numbers --------------------------------------------------------------------------------
 
     def _is_known(self, node: Node) -> bool:
         """Whether a node is a number that is told by rounds; then it stands for that."""
-        if len(node.results) != 1 or node.results[0].type.shape or (
-                node.results[0].type.dtype != I64) or node.after:
+        return len(node.results) == 1 and not node.after and self._replaced(node.results[0], node)
+
+    def _replaced(self, value: Value, node: Node) -> bool:
+        if value.type.shape or value.type.dtype != I64 or value not in self.ranges.exprs:
             return False
-        form = _FORMS.get(node.op.name)
-        if form is None:
+        expr = self.ranges.exprs[value]
+        if not isinstance(expr, Expr) or not self._is_told(expr):
             return False
-        parts = [self._place(value) for value in node.inputs]
-        if None in parts:
-            return False
-        place = self._bounded(form(node, [part.expr for part in parts if part is not None]))
-        if place is None:
-            return False
-        self.known[node.results[0]] = place
-        self.clone.values[node.results[0]] = self._made(node, place)
+        if expr not in self.made:
+            with self.builder.like(node):
+                self.made[expr] = self.builder.emit(
+                    OPS["dim"], (), {"size": expr}, name=node.name).results[0]
+        self.clone.values[value] = self.made[expr]
         return True
 
-    def _place(self, value: Value) -> Place | None:
-        number = constant_of(value)
-        if isinstance(number, int) and not isinstance(number, bool):
-            return Place(number, number, number)
-        return self.known.get(value)
+    def _is_told(self, expr: Dim) -> bool:
+        """Whether an expression has numbers of rounds alone, of loops of so many rounds."""
+        return symbols_of(expr) <= self.counts.keys() and all(
+            len(atoms) <= 1 for atoms, _ in terms_of(expr))
 
-    def _bounded(self, expr: Dim | None) -> Place | None:
-        """None for what is not linear in the numbers of rounds, or leaves 64 bits."""
-        if not isinstance(expr, Expr):
-            return None
-        low = high = 0
-        for monomial, scale in terms_of(expr):
-            if not monomial:
-                low, high = low + scale, high + scale
-                continue
-            name = str(monomial[0])
-            if len(monomial) > 1 or name not in self.counts:
-                return None
-            last = (self.counts[name] - 1) * scale
-            low, high = low + min(last, 0), high + max(last, 0)
-        return Place(expr, low, high) if max(-low, high) <= _MOST else None
+    def _is_decided(self, node: Node) -> bool:
+        """Whether a comparison is always the same; then it is that."""
+        if node.results[0].dtype != BOOL or len(node.results) != 1 or node.after:
+            return False
+        answer = decided(self.ranges, node)
+        if answer is None:
+            return False
+        with self.builder.like(node):
+            self.clone.values[node.results[0]] = self.builder.full(answer, node.results[0].type)
+        return True
 
-    def _made(self, node: Node, place: Place) -> Value:
-        if place.expr not in self.made:
-            with self.builder.like(node):
-                self.made[place.expr] = self.builder.emit(
-                    OPS["dim"], (), {"size": place.expr}, name=node.name).results[0]
-        return self.made[place.expr]
+    def _is_operand(self, node: Node) -> bool:
+        """Whether a node only says what is known, or chooses what is chosen."""
+        if len(node.results) != 1 or node.after or not node.results[0].dtype.is_int:
+            return False
+        (result,), ranges = node.results, self.ranges
+        if node.op.name == "unwrapped":
+            expr = exact(ranges, node)
+            same = [node.inputs[0]] if expr is not None and ranges.fits(expr, result.dtype) else []
+        elif node.op.name in ("maximum", "minimum", "mod"):
+            same = [value for value in node.inputs if result in ranges.exprs
+                    and ranges.expr(value) == ranges.exprs[result]]
+        else:
+            return False
+        for value in same:
+            if value.type == result.type:
+                self.clone.values[result] = self.clone.values[value]
+                return True
+        return False
+
+    def _marked(self, node: Node) -> dict[str, Any]:
+        """The attributes of a read or a store, with what is known of its indices."""
+        x, axes = node.inputs[0], node.attrs["axes"]
+        known = tuple([self._word(value, x.shape[axis]) for axis, value in zip(
+            axes, node.inputs[-len(axes):], strict=True)])
+        return {**node.attrs, "inside": known} if any(known) else dict(node.attrs)
+
+    def _word(self, index: Value, extent: Dim) -> str:
+        expr = self.ranges.expr(index)
+        if not self.ranges.holds(expr):
+            return ""
+        return "all" if self.ranges.holds(extent - 1 - expr) else "low"
 
     # -- reads ----------------------------------------------------------------------------------
 
@@ -189,24 +255,22 @@ class _Walk:
 
     def _start(self, value: Value, extent: Dim) -> Dim | None:
         """Where a view begins that has the element at a place; None if that is not known."""
-        place = self._place(value)
-        if place is None or not isinstance(extent, int):
+        if not value.dtype.is_int or not isinstance(extent, int):
             return None
-        if place.low >= 0 and place.high < extent:
-            return place.expr
-        return place.expr + extent if place.low >= -extent and place.high < 0 else None
+        expr = self.ranges.expr(value)
+        if not self._is_told(expr):
+            return None
+        low, high = self._box(expr)
+        if low >= 0 and high < extent:
+            return expr
+        return expr + extent if low >= -extent and high < 0 else None
 
-
-def _scaled(node: Node, parts: Sequence[Dim]) -> Dim | None:
-    one, other = parts
-    return one * other if isinstance(one, int) or isinstance(other, int) else None
-
-
-_FORMS: Mapping[str, Callable[[Node, Sequence[Dim]], Dim | None]] = MappingProxyType({
-    "dim": lambda node, parts: node.attrs["size"],
-    "add": lambda node, parts: parts[0] + parts[1],
-    "sub": lambda node, parts: parts[0] - parts[1],
-    "neg": lambda node, parts: -parts[0],
-    "mul": _scaled,
-    "unwrapped": lambda node, parts: parts[0],
-})
+    def _box(self, expr: Dim) -> tuple[int, int]:
+        """What an expression that rounds tell is at least and at most, whatever branch this is:
+        both of a branch may be run, and what is not there may be read then."""
+        low = high = 0
+        for atoms, scale in terms_of(expr):
+            last = (self.counts[str(atoms[0])] - 1) * scale if atoms else 0
+            low += min(last, 0) if atoms else scale
+            high += max(last, 0) if atoms else scale
+        return low, high

@@ -154,11 +154,11 @@ def _optimise(module: Any, machine: Any, opt: int, inlines: bool) -> None:
         passes = llvm.create_new_module_pass_manager()
         if inlines:  # fused loops, whose kernels leave for each other what fits into registers
             passes.add_always_inliner_pass()
+            passes.add_sroa_pass()  # contexts, and then what they point at
             passes.add_sroa_pass()
             passes.add_instruction_combine_pass()
             passes.add_simplify_cfg_pass()
             passes.add_jump_threading_pass()
-            passes.add_new_gvn_pass()
         passes.add_instruction_combine_pass()
         passes.add_simplify_cfg_pass()
     passes.run(module, builder)

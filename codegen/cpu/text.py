@@ -98,6 +98,7 @@ class FunctionText:
         self.block = "entry"
         self.poll = ""   # the call that says whether the run is over, where long loops ask
         self.polls = False  # whether any does
+        self.ended = "void"  # what it returns where it ends early
         self._inner = 0  # what the loops inside of the one being written cost beyond their lines
 
     def fresh(self, stem: str = "t") -> str:
@@ -138,7 +139,7 @@ class FunctionText:
     def alloca(self, type_: str, count: int = 1, align: int = 64) -> str:
         """Reserve stack memory in the entry block, so that loops do not grow the stack."""
         name = f"%{self.fresh('slot')}"
-        self._entry.append(f"  {name} = alloca {type_}, i64 {count}, align {align}")
+        self._entry.append(f"  {name} = alloca [{count} x {type_}], align {align}")
         return name
 
     def place(self, label: str) -> None:
@@ -205,7 +206,7 @@ class FunctionText:
         return self(f"call i1 {poll}")
 
     def asks(self, poll: str) -> None:
-        """Have the loops of this function, which returns nothing, end it when the run is over, as
+        """Have the loops of this function end it when the run is over, as
         the call ``poll`` (``"@weft_poll(ptr %control)"``) tells. Those ask that may take long."""
         self.poll = poll
 
@@ -227,7 +228,7 @@ class FunctionText:
         over = self.fresh("over")
         self.branch(self.call_poll(self.poll), over, on)
         self.place(over)
-        self.ret()
+        self.ret(self.ended)
 
     @contextmanager
     def carried_loop(

@@ -30,15 +30,14 @@ def lower_scatter(low: Lowering, name: str) -> Kernel:
     row = unravel(loop, shape)
     at: dict[int, Dim] = {}
     guard: Scalar | None = None
-    for axis, operand in zip(axes, indices, strict=True):
+    for number, (axis, operand) in enumerate(zip(axes, indices, strict=True)):
         at[axis], guard = low.checked_index(
-            anchor, low.value(operand, row), base.shape[axis], guard, row)
+            anchor, number, low.value(operand, row), guard, row)
     value = low.value(updates, (*row, *rest))
-    assert guard is not None
-    if str(loop) not in low.axes_under(guard):
+    if guard is None or str(loop) not in low.axes_under(guard):
         # To the same place each time: a store runs along the axes that its guard depends on, too.
         s = low.builder
-        guard = s.and_(guard, s.ge(s.index(loop), s.const(0, I64)))
+        guard = low.both(guard, s.ge(s.index(loop), s.const(0, I64)))
     others = iter(rest)
     target = tuple(at[axis] if axis in at else next(others) for axis in range(len(base.shape)))
     out = Param("y0", base.type, mutable=True)

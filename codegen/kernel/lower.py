@@ -248,23 +248,28 @@ class Lowering:
         return both
 
     def checked_index(
-        self, node: Node, index: Scalar, extent: Dim, guard: Scalar | None, place: tuple[Dim, ...]
-    ) -> tuple[Dim, Scalar]:
-        """An index value made non-negative, and the guard that it is in range (checked).
+        self, node: Node, at: int, index: Scalar, guard: Scalar | None, place: tuple[Dim, ...]
+    ) -> tuple[Dim, Scalar | None]:
+        """The index of axis number ``at`` of those that are indexed, made non-negative, and the
+        guard that it is in range (checked), unless all are known to be.
 
         ``place`` is where it stands among the indices of ``node``.
         """
         s = self.builder
-        guard = self.both(guard, self._indexed(node, index, place))
+        extent = node.inputs[0].shape[node.attrs["axes"][at]]
+        known = node.attrs.get("inside", ("",) * (at + 1))[at]
         index = s.cast(index, I64)
+        if known == "all":
+            return symbol(index.name), guard
+        guard = self.both(guard, self._indexed(node, index, place))
         size, zero = s.index(extent), s.const(0, I64)
-        wrapped = s.select(s.lt(index, zero), s.add(index, size), index)
-        inside = s.and_(s.ge(wrapped, zero), s.lt(wrapped, size))
+        wrapped, inside = index, s.lt(index, size)
+        if not known:
+            wrapped = s.select(s.lt(index, zero), s.add(index, size), index)
+            inside = s.and_(s.ge(wrapped, zero), s.lt(wrapped, size))
         site = CheckSite("W124", f"index out of range in an axis of {extent}")
         self.check(inside, guard, site, node)
-        inside_ = self.both(guard, inside)
-        assert inside_ is not None
-        return symbol(wrapped.name), inside_
+        return symbol(wrapped.name), self.both(guard, inside)
 
     def check(
         self, holds: Scalar, guard: Scalar | None, site: CheckSite, node: Node
@@ -446,12 +451,13 @@ def _gather(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | N
     x, *indices = node.inputs
     axes, rank = node.attrs["axes"], len(indices[0].shape)
     at: dict[int, Dim] = {}
-    for axis, operand, known in zip(axes, indices, known_indices(node, index), strict=True):
-        if known is not None:
-            at[axis] = known
+    known = known_indices(node, index)
+    for number, (axis, operand) in enumerate(zip(axes, indices, strict=True)):
+        if (place := known[number]) is not None:
+            at[axis] = place
             continue
         wanted = yield operand, index[:rank], guard
-        at[axis], guard = low.checked_index(node, wanted, x.shape[axis], guard, index[:rank])
+        at[axis], guard = low.checked_index(node, number, wanted, guard, index[:rank])
     along = low.searched(node)
     if along is not None:
         return (yield from _searched(low, node, (*index, along), at))

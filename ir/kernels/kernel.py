@@ -389,6 +389,11 @@ class Kernel:
                 found.setdefault(stmt.param, []).append((at, stmt))
         return found
 
+    @property
+    def is_single(self) -> bool:
+        """Whether each of its statements is run once."""
+        return all(axis.extent == 1 for axis in self.axes)
+
     def is_local(self, name: str) -> bool:
         return any(local.name == name for local in self.locals)
 

@@ -114,6 +114,7 @@ class OpDef:
     arity: int | None                                   # None: any number of operands
     doc: str
     attrs: Mapping[str, type]                           # name -> type, all required
+    facts: Mapping[str, type] = field(default_factory=dict)  # that passes have found, and note
     ref: Callable[..., Any] | None = None
     # MAP: (s, *xs, **attrs) -> scalar; SCAN: (s, held, *xs, ...); SEARCH: (s, element, value, ...)
     body: Callable[..., Any] | None = None

@@ -115,9 +115,9 @@ def check_arity(scope: Scope) -> Problems:
 def check_attrs(scope: Scope) -> Problems:
     """A node has the attributes of its row, of the declared types."""
     for node in scope.graph.nodes:
-        if node.attrs.keys() != node.op.attrs.keys():
+        if node.attrs.keys() - node.op.facts.keys() != node.op.attrs.keys():
             yield node, f"attributes are {sorted(node.attrs)}, not {sorted(node.op.attrs)}"
-        for name, expected in node.op.attrs.items():
+        for name, expected in {**node.op.attrs, **node.op.facts}.items():
             if name in node.attrs and not _fits(node.attrs[name], expected, node.op.kind):
                 yield node, f"attribute {name} = {node.attrs[name]!r} is no {expected.__name__}"
 

@@ -117,7 +117,7 @@ def test_alternating_fetch_sets() -> None:
         else:
             s.run(judge, fed)
             assert shift.numpy() == before[0]
-    assert len(s._compiled) == 2
+    assert len(s._steps.compiled) == 2
     assert abs(shift.numpy()[0] - 3) < 0.5
 
 

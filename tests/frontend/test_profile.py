@@ -230,7 +230,7 @@ def test_compilations_are_told_step_by_step() -> None:
         assert whole.start <= made.start <= made.start + made.seconds <= (
             whole.start + whole.seconds + 1e-9)
     assert [made.step for made in p.compiles if made.for_profile] == [
-        "clock", "emit", "parse", "optimise", "assemble", "link", "all"]
+        "loops", "clock", "emit", "parse", "optimise", "assemble", "link", "all"]
     with weft.profile() as later:
         fresh(np.ones(5))
     assert later.compiles == ()

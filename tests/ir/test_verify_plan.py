@@ -218,8 +218,9 @@ BROKEN_PLANS += [
     ("check_fused", "(%h = %g) {\n", "(%h = %g) fused {\n    host @wave(%x, %x) -> (%g)\n",
      "a fused loop has a step 'host'"),
     ("check_fused", "limit 5 {\n    test {\n      alloc %more: bool[1] at (n + 15)//16*192\n"
-     "      launch @less(%h, %more) on cpu:0", "limit 5 fused {\n    test {\n      alloc %more: bool[1]"
-     " at (n + 15)//16*192\n      launch @less(%h, %more) on cpu:0 parallel if n >= 9",
+     "      launch @less(%h, %more) on cpu:0", "limit 5 fused {\n    test {\n"
+     "      alloc %more: bool[1] at (n + 15)//16*192\n"
+     "      launch @less(%h, %more) on cpu:0 parallel if n >= 9",
      "a fused loop has a launch that may be shared out"),
     ("check_times", "+ 64 {", "+ 64 times %x {", "%x is no parameter for times: i64["),
 ]

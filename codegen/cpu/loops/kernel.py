@@ -63,11 +63,14 @@ def emit_kernel(
 ) -> FunctionText:
     """The LLVM function of a kernel tiled for ``target``; ``pool`` is the prefix of what gives a
     long row to several threads, and of what tells whether the run is over. ``inline`` is its name
-    where it becomes a part of the function that calls it."""
+    where it becomes a part of the function that calls it, and tells it whether the run has ended,
+    if it is one of single values."""
     # Inlined into the plan, all kernels would make one huge function, slow to compile.
-    f = FunctionText("void", inline or kernel.name, [
+    tells = bool(inline) and kernel.is_single
+    f = FunctionText("i1" if tells else "void", inline or kernel.name, [
         ("ptr", "context"), ("i64", "begin"), ("i64", "end"), ("ptr noalias align 64", "scratch"),
     ], linkage="internal", attributes=f"{'alwaysinline' if inline else 'noinline'} nounwind")
+    f.ended = "i1 true" if tells else "void"
     stmts = StmtEmitter(f, kernel, target)
     f.asks(f"@{pool}_poll(ptr {stmts.status})")
     stmts.use_scratch("%scratch")
@@ -86,7 +89,7 @@ def emit_kernel(
                 emit_sort(stmts, scope, last)
         else:
             _stages(f, kernel, stmts, scope)
-    f.ret()
+    f.ret("i1 false" if tells else "void")
     return f
 
 

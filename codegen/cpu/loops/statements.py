@@ -149,12 +149,22 @@ class StmtEmitter(Accesses):
 
     def _check(self, scope: Scope, stmt: Check) -> None:
         """Note it in the status if any lane that is on fails; of several checks, the first in the
-        kernel counts, whichever thread comes first."""
+        kernel counts, whichever thread comes first. A kernel of single values ends there, so that
+        LLVM knows in what follows that the check holds."""
         bad = self.s.not_(scope.values[stmt.value])
         ref = bad.ref
         if bad.width > 1:
             if scope.mask:
                 ref = self.f(f"and {bad.type} {ref}, {scope.mask}")
             ref = self.f.call("i1", f"llvm.vector.reduce.or.v{bad.width}i1", (bad.type, ref))
-        with self.f.when(ref):
-            self.f(f"atomicrmw umax ptr {self.status}, i32 {noted(stmt.site)} monotonic")
+        note = f"atomicrmw umax ptr {self.status}, i32 {noted(stmt.site)} monotonic"
+        if not self.kernel.is_single:
+            with self.f.when(ref):
+                self.f(note)
+            return
+        failed, fine = self.f.fresh("failed"), self.f.fresh("fine")
+        self.f.branch(ref, failed, fine)
+        self.f.place(failed)
+        self.f(note)
+        self.f.ret(self.f.ended)
+        self.f.place(fine)

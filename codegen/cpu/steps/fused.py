@@ -89,6 +89,9 @@ class _FusedLoop:
         homes = {each: table.address(f, Window(each), self.value) for each in around}
         for each, home in homes.items():
             self._move(self._locals[each], home, str(self._bytes(each)))
+        given = {slot.name for slot in (*self.plan.params, *self.plan.results)}
+        self._given = {each: table.address(f, Window(each), self.value) for each in sorted(
+            _buffers(steps) & given - self._locals.keys() - table.exchanged.keys())}
         self._loop(loop)
         changed = self._changed(steps)
         for each, home in homes.items():
@@ -144,6 +147,8 @@ class _FusedLoop:
             base = self._locals[name]
         elif name in self._pointers:
             base = f(f"load ptr, ptr {self._pointers[name]}, align 8")
+        elif name in self._given:
+            base = self._given[name]
         else:
             return self.table.address(f, window, self.value)
         type_, depth = self.table.types[name], len(window.indices)
@@ -189,18 +194,28 @@ class _FusedLoop:
             f.do(f"store {type_} {value}, ptr {element(f, 'i64', context, at)}, align 8")
         code = self.table.inlined(kernel)
         tasks = self.value(tasks_of(kernel))
-        f.do(f"call void @{code.name}(ptr {context}, i64 0, i64 {tasks}, ptr %scratch)")
+        call = f"@{code.name}(ptr {context}, i64 0, i64 {tasks}, ptr %scratch)"
+        if kernel.is_single:
+            self._fail(f(f"call i1 {call}"), launch)
+            return
+        f.do(f"call void {call}")
         if any(isinstance(stmt, Check) for stmt in kernel.body) or any(
                 part.polls for part in code.family()):
             status = f("load i32, ptr %control, align 4")
-            failed, fine = f.fresh("failed"), f.fresh("fine")
-            f.branch(f(f"icmp ne i32 {status}, 0"), failed, fine)
-            f.place(failed)
-            # The check's number in the kernel, then in the plan; what ends the run stays.
-            number = f(f"sub i32 {launch.first_check + noted(1)}, {status}")
-            ended = f(f"icmp slt i32 {status}, 0")
-            f.ret(f"i32 {f(f'select i1 {ended}, i32 {status}, i32 {number}')}")
-            f.place(fine)
+            self._fail(f(f"icmp ne i32 {status}, 0"), launch)
+
+    def _fail(self, failed: str, launch: Launch) -> None:
+        """Return what ends the run if something in a launch does."""
+        f = self.f
+        ended, fine = f.fresh("ended"), f.fresh("fine")
+        f.branch(failed, ended, fine)
+        f.place(ended)
+        status = f("load i32, ptr %control, align 4")
+        # The check's number in the kernel, then in the plan; what ends the run stays what it is.
+        number = f(f"sub i32 {launch.first_check + noted(1)}, {status}")
+        below = f(f"icmp slt i32 {status}, 0")
+        f.ret(f"i32 {f(f'select i1 {below}, i32 {status}, i32 {number}')}")
+        f.place(fine)
 
     def _holds(self, window: Window, then: str, other: str) -> None:
         byte = self.f(f"load i8, ptr {self.address(window)}")

@@ -177,6 +177,7 @@ STEPS: tuple[Step, ...] = (
     Step("choose", "graph", _pass("choose")),      # short branches become selects
     Step("roll", "graph", _pass("roll")),          # equal segments of a straight line: loops
     Step("simplify", "graph", _pass("simplify")),  # algebra, views, dead code
+    Step("ranges", "graph", _pass("ranges")),      # what is known of indices
     Step("place", "graph", _place),                # a device for every node
     Step("fuse", "graph", _pass("fuse")),          # regions that become one kernel each
     Step("lower", "calls", lambda known: replace(known, calls=lower_graph(known.graph))),

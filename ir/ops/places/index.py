@@ -4,6 +4,9 @@ Index operands are i32 or i64 tensors of one shape; negative indices count from 
 out of range fails the step (W124), as in NumPy, and never touches memory outside the array. Indices
 are checked where they are used: no element gathered or added, no check.
 The result of a gather has the index dims first, then the dims of x that were not indexed.
+
+``inside`` is what is known of the indices of each axis: ``"all"`` are in the array, and so are not
+checked; ``"low"``, none is negative; or nothing, ``""``.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from ...diagnose import error
 from ...indices.index import Dim, product
 from ...types import BOOL, I64, NUMBERS, TensorType
 from ..op import Kind, OpDef, Sample
+
+_Inside = tuple[str, ...]
 
 
 def _rest(x: TensorType, axes: tuple[int, ...]) -> tuple[Dim, ...]:
@@ -36,7 +41,7 @@ def _check_indices(x: TensorType, indices: tuple[TensorType, ...], axes: tuple[i
 
 
 def _gather_infer(
-    x: TensorType, *indices: TensorType, axes: tuple[int, ...]
+    x: TensorType, *indices: TensorType, axes: tuple[int, ...], inside: _Inside = ()
 ) -> tuple[TensorType, ...]:
     _check_indices(x, indices, axes)
     return (x.with_shape(indices[0].shape + _rest(x, axes)),)
@@ -46,7 +51,15 @@ def _front(x: Any, axes: tuple[int, ...]) -> Any:
     return np.moveaxis(x, axes, range(len(axes)))
 
 
-def _gather_ref(x: Any, *indices: Any, axes: tuple[int, ...]) -> Any:
+def _told(x: Any, indices: tuple[Any, ...], axes: tuple[int, ...], inside: _Inside) -> None:
+    """Raise AssertionError where what is said of indices does not hold."""
+    for word, axis, index in zip(inside, axes, indices, strict=False):
+        assert not word or np.all(np.asarray(index) >= 0), "an index is below 0"
+        assert word != "all" or np.all(np.asarray(index) < np.shape(x)[axis]), "an index is outside"
+
+
+def _gather_ref(x: Any, *indices: Any, axes: tuple[int, ...], inside: _Inside = ()) -> Any:
+    _told(x, indices, axes, inside)
     x = _front(np.asarray(x), axes)
     shape = np.shape(indices[0]) + x.shape[len(axes):]
     return x[tuple(np.asarray(i) for i in indices)] if 0 not in shape else np.zeros(shape, x.dtype)
@@ -85,7 +98,8 @@ def _overwritten(
 
 
 def _scatter_infer(
-    x: TensorType, updates: TensorType, *indices: TensorType, axes: tuple[int, ...]
+    x: TensorType, updates: TensorType, *indices: TensorType, axes: tuple[int, ...],
+    inside: _Inside = (),
 ) -> tuple[TensorType, ...]:
     _check_indices(x, indices, axes)
     expected = indices[0].shape + _rest(x, axes)
@@ -96,7 +110,10 @@ def _scatter_infer(
     return (x,)
 
 
-def _scatter_ref(x: Any, updates: Any, *indices: Any, axes: tuple[int, ...]) -> Any:
+def _scatter_ref(
+    x: Any, updates: Any, *indices: Any, axes: tuple[int, ...], inside: _Inside = ()
+) -> Any:
+    _told(x, indices, axes, inside)
     result = np.array(x)
     if np.size(updates):
         # One dim of indices in the order of memory, which is the order NumPy sets them in.
@@ -121,7 +138,10 @@ def _scatter_grad(b: Any, g: Any, x: Any, updates: Any, *rest: Any, axes: tuple[
             b.select(held, taken, b.full(0.0, taken.type)), *(None for _ in indices))
 
 
-def _scatter_add_ref(x: Any, updates: Any, *indices: Any, axes: tuple[int, ...]) -> Any:
+def _scatter_add_ref(
+    x: Any, updates: Any, *indices: Any, axes: tuple[int, ...], inside: _Inside = ()
+) -> Any:
+    _told(x, indices, axes, inside)
     result = np.array(x)
     if np.size(updates):
         np.add.at(_front(result, axes), tuple(np.asarray(i) for i in indices), updates)
@@ -148,8 +168,8 @@ _SCATTERS = (Sample(((9,), (4,), (4,)), {"axes": (0,)}, ints={2: 9}),
 ROWS: tuple[OpDef, ...] = (
     OpDef("gather", Kind.GATHER, _gather_infer, None,
           "elements or rows of x at the given indices of the given axes", {"axes": tuple},
-          ref=_gather_ref, grad=_gather_grad, taken=_gathered, dtypes=NUMBERS,
-          samples=(Sample(((9,), (4,)), {"axes": (0,)}, ints={1: 9}),
+          facts={"inside": tuple}, ref=_gather_ref, grad=_gather_grad, taken=_gathered,
+          dtypes=NUMBERS, samples=(Sample(((9,), (4,)), {"axes": (0,)}, ints={1: 9}),
                    Sample(((9, 5), (4,)), {"axes": (0,)}, ints={1: 9}),
                    Sample(((9, 5), (2, 3)), {"axes": (1,)}, ints={1: 5}),
                    Sample(((9, 5), (7,), (7,)), {"axes": (0, 1)}, ints={1: 9, 2: 5}),
@@ -159,11 +179,11 @@ ROWS: tuple[OpDef, ...] = (
                    Sample(((50, 33), (70,)), {"axes": (0,)}, ints={1: 50}))),
     OpDef("scatter", Kind.SCATTER, _scatter_infer, None,
           "x with updates in the places of the given indices, the last one where they repeat",
-          {"axes": tuple}, ref=_scatter_ref, grad=_scatter_grad, taken=_overwritten,
-          dtypes=NUMBERS,
+          {"axes": tuple}, facts={"inside": tuple}, ref=_scatter_ref, grad=_scatter_grad,
+          taken=_overwritten, dtypes=NUMBERS,
           samples=_SCATTERS),
     OpDef("scatter_add", Kind.SCATTER, _scatter_infer, None,
           "x with updates added at the given indices, in index order where they repeat",
-          {"axes": tuple}, ref=_scatter_add_ref, combine="add", grad=_scatter_add_grad,
-          dtypes=_NUMERIC, samples=_SCATTERS),
+          {"axes": tuple}, facts={"inside": tuple}, ref=_scatter_add_ref, combine="add",
+          grad=_scatter_add_grad, dtypes=_NUMERIC, samples=_SCATTERS),
 )

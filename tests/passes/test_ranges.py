@@ -1,0 +1,155 @@
+"""Ranges of integers: what needs no check, whatever the program is; proven by the interpreter,
+which asks each index that is said to be inside, and by random loops against Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from with_source import run
+
+import weft
+from weft.ir.graph import Graph, all_nodes
+from weft.ir.interp.graph import run_graph
+from weft.ir.text.parser import parse_graph
+from weft.ir.text.printer import print_graph
+from weft.ir.verify.verifier import verify_graph
+
+X = np.arange(42.0).reshape(6, 7)
+I = np.array([3, 0, 5, 2])  # noqa: E741
+
+
+def marked(function: Callable[..., Any], *args: Any) -> Graph:
+    graph = weft.compile(function).lower(*args).stages.after("ranges").graph
+    verify_graph(graph)
+    assert print_graph(parse_graph(print_graph(graph))) == print_graph(graph)
+    return graph
+
+
+def words(graph: Graph) -> list[str]:
+    """What is said of the indices of reads and stores, sorted."""
+    return sorted(word for node in all_nodes(graph) if "inside" in node.op.facts
+                  for word in node.attrs.get("inside", ("",) * len(node.attrs["axes"])))
+
+
+def triangle(x: Any, n: int) -> Any:
+    """A loop whose end another loop tells."""
+    total = np.float64(0)
+    for i in range(min(n, 6)):
+        for j in range(i):
+            total += x[i, j] - x[j, i]
+    return total
+
+
+def guarded(x: Any, k: int) -> Any:
+    return x[k, 0] if 0 <= k < 6 else x[0, 0]
+
+
+def half_guarded(x: Any, k: int) -> Any:
+    return x[k, 0] if k >= 1 else x[0, 0]
+
+
+def clipped(x: Any, i: Any) -> Any:
+    return x[np.clip(i, 0, 5), 0] + x[np.minimum(np.maximum(i, 1), 5), 1]
+
+
+def wrapped(x: Any, i: Any) -> Any:
+    return x[i % 6, 0]
+
+
+def counted(x: Any, n: int) -> Any:
+    total = np.float64(0)
+    k = 0
+    while k < n:
+        total = total + x[k, 0]
+        k += 1
+    return total
+
+
+CASES: tuple[tuple[Callable[..., Any], Any, list[str]], ...] = (
+    (triangle, 3, ["all"] * 4),
+    (guarded, 3, ["all"]), (half_guarded, 3, ["low"]), (clipped, I, ["all"] * 4),
+    (wrapped, I, ["all"] * 2), (counted, 4, ["low"]))
+
+
+@pytest.mark.parametrize(("function", "arg", "found"), CASES)
+def test_what_is_known_of_indices(
+    function: Callable[..., Any], arg: Any, found: list[str]
+) -> None:
+    graph = marked(function, X, arg)
+    assert words(graph) == found, print_graph(graph)
+    want = function(X, arg)
+    np.testing.assert_array_equal(run_graph(graph, [X, np.asarray(arg)])[0], want)
+    np.testing.assert_array_equal(weft.compile(function)(X, arg), want)
+
+
+@pytest.mark.parametrize("k", [-7, -6, -1, 6, 2**63 - 1, -2**63])
+def test_what_a_branch_leaves_out_is_not_read(k: int) -> None:
+    assert weft.compile(guarded)(X, k) == X[0, 0]
+    if k < 6:
+        assert weft.compile(half_guarded)(X, k) == X[0, 0]
+    else:
+        with pytest.raises(weft.Error, match="W124"):
+            weft.compile(half_guarded)(X, k)
+
+
+def test_checks_of_sums_go_where_they_hold() -> None:
+    def steps(x: Any, n: int) -> Any:
+        total = np.float64(0)
+        for t in range(n):
+            total += x[t + 1, 0] * (t * 2 - 1)
+        return total
+
+    graph = marked(steps, X, 3)
+    kept = [node.attrs["of"] for node in all_nodes(graph) if node.op.name == "unwrapped"]
+    assert kept == ["mul", "sub"]  # t * 2 may be too large, and what then is t * 2 - 1?
+
+
+def test_sums_that_leave_their_dtype_are_not_trusted() -> None:
+    """What a failed check would have told is not taken for true before it is told."""
+    def far(x: Any, k: int) -> Any:
+        at = k + 2**62
+        return x[at - 2**62, 0] if k >= 0 else x[0, 0]
+
+    f = weft.compile(far)
+    assert f(X, 3) == X[3, 0]
+    with pytest.raises(weft.Error, match=r"W131|W124"):
+        f(X, 2**62)
+
+
+OFFSETS = st.integers(-2, 2)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 7), st.integers(0, 7), st.lists(st.tuples(
+    st.sampled_from(["i", "j", "i - j", "j - i", "i + j", "n - i", "n - 1 - j", "2 * i"]), OFFSETS,
+    st.sampled_from(["", "i > j", "j >= 1 and i <= 3", "i != j", "n - j >= 2"])),
+    min_size=1, max_size=3), st.sampled_from(["i", "i + 1", "n - i", "max(i - 2, n)", "5"]))
+def test_random_loops(n: int, m: int, reads: list[tuple[str, int, str]], end: str) -> None:
+    """Loops in loops over places that they tell: as Python, or an error where Python has one."""
+    lines = [f"            {test and f'if {test}: '}total += x[{place} + {offset}] * {at + 1}"
+             for at, (place, offset, test) in enumerate(reads)]
+    source = "\n".join([
+        "def f(x, n, m):", "    total = 0.0", "    for i in range(m):",
+        f"        for j in range({end}):", *lines, "    return total"])
+    space = run(source, {})
+    x = np.arange(1.0, 8.0)
+    try:
+        want = space["f"](x, n, m)
+    except IndexError:
+        want = None
+    args = x, np.int64(n), np.int64(m)
+    graph = marked(space["f"], *args)
+    compiled = weft.compile(space["f"], on_recompile="silent")
+    if want is None:
+        with pytest.raises(IndexError):
+            run_graph(graph, args)
+        with pytest.raises(IndexError, match="W124"):
+            compiled(*args)
+    else:
+        np.testing.assert_array_equal(run_graph(graph, args)[0], want)
+        np.testing.assert_array_equal(compiled(*args), want)
