@@ -29,6 +29,7 @@ from ..ir.types import BOOL, I64
 from .clone import Clone
 from .ranges import Ranges, decided, exact, learn_node, step_of
 
+_CHOICES = OPS["maximum"], OPS["minimum"], OPS["mod"]  # whose result may be an operand
 Counts = Mapping[str, int]  # of the rounds of the loops around, by their symbols
 
 
@@ -65,8 +66,9 @@ class _Walk:
                 self.clone.node(node).attrs = attrs
                 continue
             learn_node(self.ranges, node)
-            if not (self._is_known(node) or self._is_decided(node) or self._is_operand(node)
-                    or self._is_view(node)):
+            plain = len(node.results) == 1 and not node.after
+            if not plain or not (self._is_known(node) or self._is_decided(node)
+                                 or self._is_operand(node) or self._is_view(node)):
                 copy = self.clone.node(node)
                 if self.mark and "inside" in node.op.facts:
                     copy.attrs = self._marked(node)
@@ -160,7 +162,7 @@ class _Walk:
 
     def _is_known(self, node: Node) -> bool:
         """Whether a node is a number that is told by rounds; then it stands for that."""
-        return len(node.results) == 1 and not node.after and self._replaced(node.results[0], node)
+        return self._replaced(node.results[0], node)
 
     def _replaced(self, value: Value, node: Node) -> bool:
         if value.type.shape or value.type.dtype != I64 or value not in self.ranges.exprs:
@@ -182,7 +184,7 @@ class _Walk:
 
     def _is_decided(self, node: Node) -> bool:
         """Whether a comparison is always the same; then it is that."""
-        if node.results[0].dtype != BOOL or len(node.results) != 1 or node.after:
+        if node.results[0].dtype != BOOL:
             return False
         answer = decided(self.ranges, node)
         if answer is None:
@@ -193,13 +195,13 @@ class _Walk:
 
     def _is_operand(self, node: Node) -> bool:
         """Whether a node only says what is known, or chooses what is chosen."""
-        if len(node.results) != 1 or node.after or not node.results[0].dtype.is_int:
+        if not node.results[0].dtype.is_int:
             return False
         (result,), ranges = node.results, self.ranges
-        if node.op.name == "unwrapped":
+        if node.op is OPS["unwrapped"]:
             expr = exact(ranges, node)
             same = [node.inputs[0]] if expr is not None and ranges.fits(expr, result.dtype) else []
-        elif node.op.name in ("maximum", "minimum", "mod"):
+        elif node.op in _CHOICES:
             same = [value for value in node.inputs if result in ranges.exprs
                     and ranges.expr(value) == ranges.exprs[result]]
         else:
@@ -227,7 +229,7 @@ class _Walk:
 
     def _is_view(self, node: Node) -> bool:
         """Whether a node reads at known places of some axes; then these are a view."""
-        if node.op.kind is not Kind.GATHER or "axes" not in node.attrs or node.after or any(
+        if node.op.kind is not Kind.GATHER or "axes" not in node.attrs or any(
                 value.type.shape for value in node.inputs[1:]):
             return False
         x, *indices = node.inputs

@@ -22,6 +22,7 @@ from types import MappingProxyType
 
 from ..ir.graph import Node, Value, constant_of
 from ..ir.indices.index import Dim, Expr, Symbol, bounds, symbol, symbols_of, terms_of
+from ..ir.ops.table import OPS
 from ..ir.record import field, record, replace
 from ..ir.types import BOOL, DType
 
@@ -218,13 +219,14 @@ def learn_node(ranges: Ranges, node: Node) -> None:
 def exact(ranges: Ranges, node: Node) -> Dim | None:
     """What a sum or product of two integers is, were there no end of them; None if it is not
     linear."""
-    name = node.attrs.get("of", node.op.name)
-    a, b = map(ranges.expr, node.inputs[-2:])
-    if name == "add":
-        return a + b
-    if name == "sub":
-        return a - b
-    return a * b if name == "mul" and (isinstance(a, int) or isinstance(b, int)) else None
+    rule = _SUMS.get(node.attrs.get("of", node.op.name))
+    return None if rule is None else rule(*map(ranges.expr, node.inputs[-2:]))
+
+
+_SUMS: Mapping[str, Callable[[Dim, Dim], Dim | None]] = MappingProxyType({
+    "add": lambda a, b: a + b, "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b if isinstance(a, int) or isinstance(b, int) else None,
+})
 
 
 def _arithmetic(ranges: Ranges, node: Node) -> Dim | None:
@@ -245,7 +247,7 @@ def _same(ranges: Ranges, node: Node) -> Dim | None:
     expr = ranges.expr(value)
     if not ranges.fits(expr, result.dtype):
         return None
-    if ranges.is_uniform(expr) or (value.shape == result.shape and node.op.name == "cast"):
+    if ranges.is_uniform(expr) or (value.shape == result.shape and node.op is OPS["cast"]):
         return expr
     return _between(ranges, result, ranges.least(expr), ranges.most(expr))
 
@@ -395,20 +397,29 @@ _TRUTHS: Mapping[str, Callable[[Ranges, Node], tuple[Known, Known]]] = MappingPr
 
 def decided(ranges: Ranges, node: Node) -> bool | None:
     """What a comparison of integers always gives; None if that is not known."""
-    if not _are_numbers(node) or len(node.inputs) != 2:
+    rule = _DECISIONS.get(node.op.name)
+    if rule is None or not _are_numbers(node):
         return None
-    a, b = map(ranges.expr, node.inputs)
-    if node.op.name in ("lt", "gt", "le", "ge"):
-        if node.op.name in ("gt", "ge"):
-            a, b = b, a
-        strict = int(node.op.name in ("lt", "gt"))
-        return ranges.holds(b - a - strict)
-    if node.op.name in ("eq", "ne"):
-        apart = ranges.holds(a - b - 1) or ranges.holds(b - a - 1)
-        same = ranges.holds(a - b) and ranges.holds(b - a)
-        if apart or same:
-            return bool(same) == (node.op.name == "eq")
-    return None
+    return rule(ranges, *map(ranges.expr, node.inputs))
+
+
+def _are_equal(ranges: Ranges, a: Dim, b: Dim) -> bool | None:
+    if ranges.holds(a - b - 1) or ranges.holds(b - a - 1):
+        return False
+    return True if ranges.holds(a - b) and ranges.holds(b - a) else None
+
+
+def _are_apart(ranges: Ranges, a: Dim, b: Dim) -> bool | None:
+    equal = _are_equal(ranges, a, b)
+    return None if equal is None else not equal
+
+
+_DECISIONS: Mapping[str, Callable[[Ranges, Dim, Dim], bool | None]] = MappingProxyType({
+    "lt": lambda ranges, a, b: ranges.holds(b - a - 1), "eq": _are_equal,
+    "le": lambda ranges, a, b: ranges.holds(b - a), "ne": _are_apart,
+    "gt": lambda ranges, a, b: ranges.holds(a - b - 1),
+    "ge": lambda ranges, a, b: ranges.holds(a - b),
+})
 
 
 def step_of(value: Value, param: Value) -> tuple[int, bool] | None:
@@ -417,7 +428,7 @@ def step_of(value: Value, param: Value) -> tuple[int, bool] | None:
     step, checked = 0, True
     while value is not param:
         node = value.node
-        if node is None or (node.op.name != "add" and node.attrs.get("of") != "add"):
+        if node is None or (node.op is not OPS["add"] and node.attrs.get("of") != "add"):
             return None
         a, b = node.inputs[-2:]
         if constant_of(b) is None:
@@ -425,6 +436,6 @@ def step_of(value: Value, param: Value) -> tuple[int, bool] | None:
         number = constant_of(b)
         if not isinstance(number, int):
             return None
-        checked = checked and node.op.name == "unwrapped"
+        checked = checked and node.op is OPS["unwrapped"]
         value, step = a, step + number
     return step, checked

@@ -263,8 +263,9 @@ class Lowering:
             return symbol(index.name), guard
         guard = self.both(guard, self._indexed(node, index, place))
         size, zero = s.index(extent), s.const(0, I64)
-        wrapped, inside = index, s.lt(index, size)
-        if not known:
+        if known:
+            wrapped, inside = index, s.lt(index, size)
+        else:
             wrapped = s.select(s.lt(index, zero), s.add(index, size), index)
             inside = s.and_(s.ge(wrapped, zero), s.lt(wrapped, size))
         site = CheckSite("W124", f"index out of range in an axis of {extent}")
