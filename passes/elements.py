@@ -5,6 +5,7 @@
     scatter(x, row i with v at 3, i)          ->  scatter(x, v, i, 3)
     x with scatter(x[3], v, j) as its row 3   ->  scatter(x, v, 3, j)
     gather(scatter(x, v, i), i)               ->  v
+    scatter(scatter(x, v, i), w, i)           ->  scatter(x, w, i)
 
 So ``dp[i][j] = v`` costs one element, as ``dp[i, j] = v`` does, and not the row that a view is.
 What has been stored as a row is that row of the array from there on. Elements are read from the
@@ -35,8 +36,10 @@ def elements_of_rows(graph: Graph) -> Graph:
     if not any(map(_has_place, graph.nodes)):
         return graph
     fired = Counter[str]()
-    made, _ = rewrite(graph, _table(), fired)
-    return made if fired else graph
+    for rules in _tables():
+        made, _ = rewrite(graph, rules, fired)
+        graph = made if fired else graph
+    return graph
 
 
 def _has_place(node: Node) -> bool:
@@ -45,8 +48,8 @@ def _has_place(node: Node) -> bool:
 
 
 @cache
-def _table() -> Table:
-    return by_op(ELEMENTS)
+def _tables() -> tuple[Table, ...]:
+    return by_op(ELEMENTS), by_op(STORES)
 
 
 @record(frozen=True)
@@ -185,6 +188,21 @@ def _gather_stored(r: Rewriter, match: Match) -> Value | None:
     return value
 
 
+def _scatter_stored(r: Rewriter, match: Match) -> Value | None:
+    """A part that is stored anew before anybody has read it."""
+    first = match.inner[0]
+    node, own = first.node, _own(first, match)
+    assert node is not None
+    array, _, *indices = node.inputs
+    there = _part(first, node.attrs["axes"], indices)
+    if own is None or there is None or own.axes != there.axes or own.key() != there.key() or (
+            r.uses[first] > 1):
+        return None
+    made: Value = r.scatter(array, match["v"], *own.indices, axes=own.axes)
+    r.fails_with(made, first)
+    return made
+
+
 def _scatter_row(r: Rewriter, match: Match) -> Value | None:
     """A row of which an element is new."""
     whole = _own(match["x"], match)
@@ -275,3 +293,5 @@ ELEMENTS: tuple[Rule, ...] = (
     *_rules("scatter-scatter", "scatter(x, scatter(...)", _scatter_row),
     *_rules("scatter-update", "scatter(x, select(...)", _scatter_row),
     Rule("update-scatter", "select(pad(k), pad(y), x)", _update_row))
+# Of what is left then: who has read it may have been given what was stored.
+STORES: tuple[Rule, ...] = _rules("scatter-stored", "scatter(scatter(...), v", _scatter_stored)

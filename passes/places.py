@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from ..ir.graph import Builder, Graph, Node, Value, control_of, with_bodies
+from ..ir.graph import Builder, Graph, Node, Value, can_fail, control_of, with_bodies
 from ..ir.indices.index import Dim, Expr, symbols_of, terms_of
 from ..ir.ops.control.region import Branching, Looping
 from ..ir.ops.op import Kind
@@ -52,6 +52,7 @@ class _Walk:
         self.clone = Clone(graph)
         self.builder = Builder(self.clone.graph, OPS, share=False, fold=False)
         self.made: dict[Dim, Value] = {}
+        self.failing: set[Value] = set()  # values of which computing them may fail
 
     def graph(self) -> Graph:
         """The new graph."""
@@ -61,6 +62,7 @@ class _Walk:
             if value in self.ranges.exprs and self.old.nodes:
                 self._replaced(value, self.old.nodes[0])
         for node in self.old.nodes:
+            self._note_failing(node)
             if node.op.control is not None:
                 attrs = self._bodies(node)
                 self.clone.node(node).attrs = attrs
@@ -73,6 +75,14 @@ class _Walk:
                 if self.mark and "inside" in node.op.facts:
                     copy.attrs = self._marked(node)
         return self.clone.finish()
+
+    def _note_failing(self, node: Node) -> None:
+        checked = can_fail(node)
+        if checked and node.op is OPS["unwrapped"]:
+            expr = exact(self.ranges, node)
+            checked = expr is None or not self.ranges.fits(expr, node.results[0].dtype)
+        if checked or not self.failing.isdisjoint(node.inputs):
+            self.failing.update(node.results)
 
     def _bodies(self, node: Node) -> dict[str, Any]:
         """The attributes of a node, with what is known in its bodies."""
@@ -184,7 +194,7 @@ class _Walk:
 
     def _is_decided(self, node: Node) -> bool:
         """Whether a comparison is always the same; then it is that."""
-        if node.results[0].dtype != BOOL:
+        if node.results[0].dtype != BOOL or node.results[0] in self.failing:
             return False
         answer = decided(self.ranges, node)
         if answer is None:
@@ -203,7 +213,8 @@ class _Walk:
             same = [node.inputs[0]] if expr is not None and ranges.fits(expr, result.dtype) else []
         elif node.op in _CHOICES:
             same = [value for value in node.inputs if result in ranges.exprs
-                    and ranges.expr(value) == ranges.exprs[result]]
+                    and ranges.expr(value) == ranges.exprs[result]
+                    and self.failing.isdisjoint(set(node.inputs) - {value})]
         else:
             return False
         for value in same:

@@ -64,6 +64,18 @@ def before_the_store(m: Any, i: Any, j: Any) -> Any:
     return m, old[j], old[j - 1]
 
 
+def stored_again(m: Any, i: Any, j: Any) -> Any:
+    m = m.copy()
+    m[i] = m[j] * 2
+    m[i] = m[j] + 1
+    m[i, j] += 1
+    m[i, j] /= 2
+    m[j, i] = 4
+    seen = m[j, 0]
+    m[j, i] = 5
+    return m, seen
+
+
 def loop(m: Any, i: Any, j: Any) -> Any:
     m = m.copy()
     while i < len(m) - 1:
@@ -100,7 +112,7 @@ def cube(c: Any, i: Any, j: Any) -> Any:
 
 PROGRAMS: dict[str, Callable[..., Any]] = {
     function.__name__: function for function in (
-        element, store, swap, named, whole_rows, before_the_store, loop, of_units)}
+        element, store, swap, named, whole_rows, before_the_store, stored_again, loop, of_units)}
 
 
 def ops_of(graph: Graph, name: str) -> int:
@@ -160,3 +172,19 @@ def test_an_element_that_is_not_read_is_checked() -> None:
     for i, j in ((9, 0), (0, 9)):
         with pytest.raises(weft.Error, match="W124"):
             compiled(M, np.int64(i), np.int64(j))
+
+
+def test_what_is_stored_anew_is_stored_once() -> None:
+    def scaled(m: Any, n: int) -> Any:
+        for i in range(n):
+            m[i, :i + 1] *= 2.0  # which Python stores once more
+            m[i, i] += 1.0
+            m[i, i] /= 3.0
+        return m
+
+    graph = weft.compile(scaled).lower(M, 3).stages.after("elements").graph
+    assert sum(node.op is OPS["scatter"] for node in all_nodes(graph)) == 2
+    got, want = M.copy(), M.copy()
+    weft.compile(scaled)(got, 5)
+    scaled(want, 5)
+    np.testing.assert_array_equal(got, want)

@@ -80,7 +80,11 @@ def run_of(x: Any, index: Any) -> Selection | None:
     found = computed_slice(index)
     if found is None:
         return None
-    whole, run = found
+    return taken_run(x, *found)
+
+
+def taken_run(x: Any, whole: Any, run: slice) -> Selection:
+    """The elements of a slice with a computed end along its axis, which ``whole`` takes whole."""
     if run.start is None and run.step == 1 and is_natural(run.stop):
         part = current().api.getitem(x, whole)
         spare = part.type.shape[0] - bound_of(current(), run.stop)

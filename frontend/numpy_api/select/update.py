@@ -21,7 +21,7 @@ from ....ir.indices.index import Dim, positive
 from ....ir.types import BOOL, I64, TensorType, keeps_kind, number_kind
 from ...tracing.arrays.chosen import Chosen
 from ...tracing.arrays.grid import Grid
-from ...tracing.arrays.selection import Selection
+from ...tracing.arrays.selection import Firsts, Selection
 from ...tracing.context.active import current
 from ...tracing.operand import (
     broadcast,
@@ -42,7 +42,7 @@ from ..elements.elementwise import fresh
 from .grids import as_grid, chosen_in, grid_of, side_by_side, whole_of
 from .index import Index, Span, arranged_shape, getitem, index_operands, parse, take_spans
 from .masks import as_mask, assigned, fitted_mask, is_mask, known_mask
-from .runs import aligned, computed_slice, flat, parts_of_run
+from .runs import aligned, computed_slice, flat, taken_run
 from .windows import window_of
 
 Shape = tuple[Dim, ...]
@@ -164,8 +164,11 @@ def _masked(x: Tracer, mask: Any, value: Any, mode: str, *, each: bool = False) 
 
 def _update_run(x: Tracer, whole: Any, run: slice, value: Any, mode: str) -> Tracer:
     """``x[a:b] = v`` for a computed a or b: all of the axis, under a mask."""
-    part, mask = parts_of_run(x, whole, run)
-    if isinstance(value, Selection):
+    chosen = taken_run(x, whole, run)
+    part, mask = chosen.array, chosen.mask
+    if isinstance(value, Firsts) and isinstance(chosen, Firsts) and value.ndim == chosen.ndim == 1:
+        value = chosen.beside(value)
+    elif isinstance(value, Selection):
         value = assigned(mask, value)
     elif len(shape_of(value)) == part.ndim and shape_of(value)[0] != 1:
         value = aligned(value, mask)
