@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..indices.index import Dim, ceil_div
+from ..indices.index import Dim, bounds, ceil_div
 from ..plans.plan import ALIGNMENT
 from ..plans.stack import WORKSPACE_BYTES
 from ..record import replace
@@ -50,7 +50,8 @@ def workspace_bytes(kernel: Kernel) -> int:
 
 def levels_of(count: Dim) -> int:
     """How many partial sums of ``count`` values wait at once in a pairwise sum, at most."""
-    return max(1, count.bit_length()) if isinstance(count, int) else MAX_LEVELS
+    most = bounds(count)[1]
+    return MAX_LEVELS if most is None else max(1, most.bit_length())
 
 
 def turned_room(size: int, across: int, along: int, lines: int) -> int:

@@ -17,6 +17,7 @@ from ....codegen.cpu.program import emit_program
 from ....codegen.cpu.target import GPU, Target
 from ....codegen.cpu.tile import tile as tile_cpu
 from ....codegen.kernel.bodies import lower_graph, share_kernels
+from ....codegen.kernel.bounds import with_bounds
 from ....codegen.kernel.fused_loops import with_fused_loops
 from ....codegen.kernel.group import group
 from ....codegen.kernel.parts import with_parts
@@ -139,6 +140,11 @@ def _workers(known: Known) -> Known:
     return known if known.target.kind == "gpu" else replace(known, _plan=with_workers(known.plan))
 
 
+def _bound(known: Known) -> Known:
+    # A block of Triton's has a size of its own.
+    return known if known.target.kind == "gpu" else replace(known, calls=with_bounds(known.calls))
+
+
 def _fuse_loops(known: Known) -> Known:
     # A profile tells of the kernels in a loop: there each is a row.
     if known.target.kind == "gpu" or known.options.timed:
@@ -181,6 +187,7 @@ STEPS: tuple[Step, ...] = (
     Step("place", "graph", _place),                # a device for every node
     Step("fuse", "graph", _pass("fuse")),          # regions that become one kernel each
     Step("lower", "calls", lambda known: replace(known, calls=lower_graph(known.graph))),
+    Step("bounds", "calls", _bound),               # sums of what a mask leaves go no farther
     Step("parts", "calls", lambda known: replace(known, calls=with_parts(known.calls))),
     Step("share", "calls", lambda known: replace(known, calls=share_kernels(known.calls))),
     Step("group", "calls", lambda known: replace(known, calls=group(known.graph, known.calls))),
