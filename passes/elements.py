@@ -6,6 +6,7 @@
     x with scatter(x[3], v, j) as its row 3   ->  scatter(x, v, 3, j)
     gather(scatter(x, v, i), i)               ->  v
     scatter(scatter(x, v, i), w, i)           ->  scatter(x, w, i)
+    scatter(x, row i with v at 1:9, i)        ->  scatter(x, v, i, 1 + iota)
 
 So ``dp[i][j] = v`` costs one element, as ``dp[i, j] = v`` does, and not the row that a view is.
 What has been stored as a row is that row of the array from there on. Elements are read from the
@@ -190,17 +191,24 @@ def _gather_stored(r: Rewriter, match: Match) -> Value | None:
 
 def _scatter_stored(r: Rewriter, match: Match) -> Value | None:
     """A part that is stored anew before anybody has read it."""
-    first = match.inner[0]
-    node, own = first.node, _own(first, match)
+    first, axes = match.inner[0], match.attrs[0]["axes"]
+    node = first.node
     assert node is not None
     array, _, *indices = node.inputs
-    there = _part(first, node.attrs["axes"], indices)
-    if own is None or there is None or own.axes != there.axes or own.key() != there.key() or (
-            r.uses[first] > 1):
+    own = [match[letter] for letter in _INDICES if letter in match.values]
+    if axes != node.attrs["axes"] or r.uses[first] > 1 or not all(map(_alike, own, indices)):
         return None
-    made: Value = r.scatter(array, match["v"], *own.indices, axes=own.axes)
+    made: Value = r.scatter(array, match["v"], *own, axes=axes)
     r.fails_with(made, first)
     return made
+
+
+def _alike(a: Value, b: Value) -> bool:
+    """Whether two indices surely are the same: one value, or views and constants of one."""
+    x, y = a.node, b.node
+    return a is b or (
+        x is not None and y is not None and x.op is y.op and x.attrs == y.attrs
+        and (x.op.view is not None or not x.inputs) and all(map(_alike, x.inputs, y.inputs)))
 
 
 def _scatter_row(r: Rewriter, match: Match) -> Value | None:
@@ -242,13 +250,41 @@ def _stored(r: Rewriter, whole: _Part, row: Value) -> Value | None:
     """The array with a row stored, if that is the one which is there with one element new."""
     found, rows = _element(r, row), r.held(_Rows)
     if found is None:
-        return None
+        return _patched(r, whole, row)
     value, element = found
     taken = rows.part(r, element.array)
     if taken is None or rows.flat(r, taken).key() != rows.flat(r, whole).key():
         return None
     part = element.within(whole)
     made: Value = r.scatter(part.array, value, *part.indices, axes=part.axes)
+    r.fails_with(made, row)
+    rows.note(row, _Part(made, whole.axes, whole.indices))
+    return made
+
+
+def _patched(r: Rewriter, whole: _Part, row: Value) -> Value | None:
+    """The array with parts of a row stored, as ``x[i, 1:-1] = v`` has it."""
+    update, rows = r.held(Written).update(row), r.held(_Rows)
+    if update is None or update.patch is None or 0 in update.count:
+        return None
+    taken = rows.part(r, update.base)
+    if taken is None or rows.flat(r, taken).key() != rows.flat(r, whole).key():
+        return None
+    some = [axis for axis, dim in enumerate(row.shape) if update.count[axis] != dim]
+    if not some or not all(isinstance(row.shape[axis], int) for axis in some):
+        return None
+    left = [axis for axis in range(len(whole.array.shape)) if axis not in whole.axes]
+    shape = tuple(update.count[axis] for axis in some)
+    indices = [r.broadcast(index, shape=shape, axes=()) for index in whole.indices]
+    for at, axis in enumerate(some):
+        every = r.iota(axis=0, dtype=I64, shape=(row.shape[axis],))
+        places = r.slice(every, start=(update.low[axis],), step=(update.step[axis],),
+                         shape=shape[at:at + 1])
+        indices.append(r.broadcast(places, shape=shape, axes=(at,)))
+    rest = [axis for axis in range(len(row.shape)) if axis not in some]
+    patch = r.transpose(update.patch, perm=(*some, *rest))
+    made: Value = r.scatter(whole.array, patch, *indices,
+                            axes=(*whole.axes, *(left[axis] for axis in some)))
     r.fails_with(made, row)
     rows.note(row, _Part(made, whole.axes, whole.indices))
     return made

@@ -7,6 +7,8 @@ from collections.abc import Callable, Hashable, Mapping
 
 from ...ir.graph import Graph, Node, freeze
 from ...ir.indices.index import Dim, product
+from ...ir.indices.space import known_stores, natural
+from ...ir.indices.walk import substitute
 from ...ir.kernels.build import Scalar
 from ...ir.kernels.kernel import Kernel, Param, room_of
 from ...ir.ops.op import Kind
@@ -20,21 +22,30 @@ from .unroll import with_short_axes_unrolled
 
 
 def lower_scatter(low: Lowering, name: str) -> Kernel:
-    """Rows of updates in order (seq), the dims that are not indexed in parallel."""
+    """Rows of updates in order (seq), the dims that are not indexed in parallel, as are those of
+    indices of which each is at a place of its own."""
     anchor = low.body.nodes[-1]
     base, updates, *indices = anchor.inputs
     axes = anchor.attrs["axes"]
     rest = [low.axis(f"i{at}", dim) for at, dim in enumerate(base.shape) if at not in axes]
     shape = indices[0].shape
-    loop = low.axis("u", product(shape), "seq")
-    row = unravel(loop, shape)
+    known = known_stores(anchor)
+    row: tuple[Dim, ...]
+    if known is None:
+        loop = low.axis("u", product(shape), "seq")
+        row = unravel(loop, shape)
+    else:
+        row = tuple([low.axis(f"u{number}", dim) for number, dim in enumerate(shape)])
     at: dict[int, Dim] = {}
     guard: Scalar | None = None
     for number, (axis, operand) in enumerate(zip(axes, indices, strict=True)):
+        if known is not None and (place := known[number]) is not None:
+            at[axis] = substitute(place, dict(zip(map(str, natural(shape)), row, strict=True)))
+            continue
         at[axis], guard = low.checked_index(
             anchor, number, low.value(operand, row), guard, row)
     value = low.value(updates, (*row, *rest))
-    if guard is None or str(loop) not in low.axes_under(guard):
+    if known is None and (guard is None or str(loop) not in low.axes_under(guard)):
         # To the same place each time: a store runs along the axes that its guard depends on, too.
         s = low.builder
         guard = low.both(guard, s.ge(s.index(loop), s.const(0, I64)))

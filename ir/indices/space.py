@@ -23,7 +23,7 @@ from ..letters import LETTERS
 from ..ops.axes.reduce import contract_places, contract_sizes, is_matrix_product
 from ..ops.op import Kind
 from ..record import record
-from .index import Dim, bounds, symbol
+from .index import Dim, Expr, bounds, symbol, symbols_of
 from .walk import substitute
 
 Index = tuple[Dim, ...]
@@ -123,6 +123,23 @@ def known_indices(node: Node, own: Index) -> list[Dim | None]:
         found.append(substitute(expr, here) if expr is not None and (
             along or _is_below(expr, x.shape[axis])) else None)
     return found
+
+
+def known_stores(node: Node) -> list[Dim | None] | None:
+    """The indices of a SCATTER that need no computing, for each of its axes, where they say that no
+    two updates are at one place: each of their dims has an axis to itself. None elsewhere."""
+    base, _, *indices = node.inputs
+    shape = indices[0].shape
+    places = natural(shape)
+    found: list[Dim | None] = []
+    apart: set[str] = set()
+    for axis, operand in zip(node.attrs["axes"], indices, strict=True):
+        expr = _constant_index(operand, places)
+        inside = expr is not None and _is_below(expr, base.shape[axis])
+        found.append(expr if inside else None)
+        if inside and isinstance(expr, Expr) and all(len(atoms) <= 1 for atoms in dict(expr.terms)):
+            apart |= symbols_of(expr) if len(symbols_of(expr)) == 1 else set()
+    return found if shape and {str(place) for place in places if place != 0} <= apart else None
 
 
 def _is_below(expr: Dim, extent: Dim) -> bool:

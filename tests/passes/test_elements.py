@@ -76,6 +76,19 @@ def stored_again(m: Any, i: Any, j: Any) -> Any:
     return m, seen
 
 
+def parts_of_rows(m: Any, i: Any, j: Any) -> Any:
+    m = m.copy()
+    m[i, 1:-1] += m[j, 2:]
+    m[1:-1, j] = m[:-2, i] * 2
+    m[j, ::2] = m[j, 4:9] + m[i, 0]
+    m[i, 2:5] = m[i, 3:6]
+    m[::-3, i] += 1
+    m[i, 3:] = 7
+    seen = m[i].copy()
+    m[i, 4:6] = m[i, 1:3]
+    return m, seen
+
+
 def loop(m: Any, i: Any, j: Any) -> Any:
     m = m.copy()
     while i < len(m) - 1:
@@ -107,12 +120,15 @@ def cube(c: Any, i: Any, j: Any) -> Any:
     c[i][2][j] = c[1][i][j] * 2
     c[3][i][j] += c[i][j][1]
     c[i][j] = c[j][2] - 1
+    c[i, 1:3, ::2] = c[j, 2:4, 1:4] + 3
+    c[1:, j, i] -= c[:-1, i, 0]
     return c
 
 
 PROGRAMS: dict[str, Callable[..., Any]] = {
     function.__name__: function for function in (
-        element, store, swap, named, whole_rows, before_the_store, stored_again, loop, of_units)}
+        element, store, swap, named, whole_rows, before_the_store, stored_again, parts_of_rows,
+        loop, of_units)}
 
 
 def ops_of(graph: Graph, name: str) -> int:
@@ -172,6 +188,27 @@ def test_an_element_that_is_not_read_is_checked() -> None:
     for i, j in ((9, 0), (0, 9)):
         with pytest.raises(weft.Error, match="W124"):
             compiled(M, np.int64(i), np.int64(j))
+
+
+def test_parts_of_rows_are_stored_alone() -> None:
+    def shifted(m: Any, n: int) -> Any:
+        for i in range(1, n):
+            m[i, 1:-1] += m[i - 1, 2:] * 0.5
+            m[1:-1, i] = m[2:, i - 1]
+        return m
+
+    stages = weft.compile(shifted).lower(M, 3).stages
+    stores = [node for node in all_nodes(stages.after("elements").graph)
+              if node.op is OPS["scatter"]]
+    assert [node.inputs[1].shape for node in stores] == [(7,), (7,)]
+    kernels = [kernel for kernel in stages.plan.kernels.values() if "scatter" in kernel.name]
+    assert all([axis.kind for axis in kernel.axes] == ["par"] for kernel in kernels)
+    got, want = M.copy(), M.copy()
+    weft.compile(shifted)(got, 9)
+    shifted(want, 9)
+    np.testing.assert_array_equal(got, want)
+    with pytest.raises(IndexError, match="W124"):
+        weft.compile(shifted)(got, 11)
 
 
 def test_what_is_stored_anew_is_stored_once() -> None:
