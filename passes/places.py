@@ -34,7 +34,10 @@ Counts = Mapping[str, int]  # of the rounds of the loops around, by their symbol
 
 
 def known_places(graph: Graph) -> Graph:
-    """The graph without what follows from ranges."""
+    """The graph without what follows from ranges; one without loops and branches is left for
+    ``marked_places``, when equal parts of it have become loops."""
+    if all(node.op.control is None for node in graph.nodes):
+        return graph
     return _Walk(graph, MappingProxyType({}), Ranges(), False).graph()
 
 

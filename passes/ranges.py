@@ -17,7 +17,9 @@ Of arrays, the expression is that of any element: symbols of arrays stand for el
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 
 from ..ir.graph import Node, Value, constant_of
@@ -41,6 +43,14 @@ class Limits:
     least: tuple[Dim, ...] = ()
     scalar: bool = True
 
+    @cached_property
+    def numbers(self) -> tuple[int, int] | None:
+        """The bounds, if they are numbers."""
+        low = [bound for bound in self.low if isinstance(bound, int)]
+        high = [bound for bound in self.high if isinstance(bound, int)]
+        whole = low and high and len(low) + len(high) == len(self.low) + len(self.high)
+        return (max(low), min(high)) if whole else None
+
 
 Known = tuple[Dim, ...]
 """Expressions that are not negative."""
@@ -50,16 +60,18 @@ Known = tuple[Dim, ...]
 class Ranges:
     """What is known at a place of a program; ``inside`` gives that of a body."""
 
-    limits: dict[str, Limits] = field(default_factory=dict)
-    exprs: dict[Value, Dim] = field(default_factory=dict)
-    truths: dict[Value, tuple[Known, Known]] = field(default_factory=dict)  # if true, if false
+    limits: MutableMapping[str, Limits] = field(default_factory=dict)
+    exprs: MutableMapping[Value, Dim] = field(default_factory=dict)
+    # What holds if a truth value is true, and if it is false.
+    truths: MutableMapping[Value, tuple[Known, Known]] = field(default_factory=dict)
     _serial: list[int] = field(default_factory=lambda: [0])
 
     def inside(self, index: str = "") -> Ranges:
         """The same, to learn more that is not known outside; what is known of a symbol ``index``
         is of another one."""
         if index not in self.limits:
-            return Ranges(dict(self.limits), dict(self.exprs), dict(self.truths), self._serial)
+            return Ranges(ChainMap({}, self.limits), ChainMap({}, self.exprs),
+                          ChainMap({}, self.truths), self._serial)
         limits = {name: replace(each, low=_without(each.low, index), high=_without(
             each.high, index), least=()) for name, each in self.limits.items() if name != index}
         exprs = {value: expr for value, expr in self.exprs.items()
@@ -124,6 +136,9 @@ class Ranges:
     def _most(self, expr: Dim, tries: list[int]) -> int | None:
         if isinstance(expr, int):
             return expr
+        found = self._of_numbers(expr)
+        if found is not None:
+            return found
         tries[0] -= 1
         newest, scale = self._newest(expr)
         if not newest:  # there are sizes alone
@@ -137,6 +152,21 @@ class Ranges:
             if found is not None and (best is None or found < best):
                 best = found
         return best
+
+    def _of_numbers(self, expr: Expr) -> int | None:
+        """What an expression is at most, if all of its symbols have numbers as bounds."""
+        total = 0
+        for atoms, scale in terms_of(expr):
+            if not atoms:
+                total += scale
+                continue
+            atom = atoms[0]
+            limits = self.limits.get(atom.name) if len(atoms) == 1 and isinstance(
+                atom, Symbol) else None
+            if limits is None or limits.numbers is None:
+                return None
+            total += scale * limits.numbers[scale > 0]
+        return total
 
     def _newest(self, expr: Dim) -> tuple[str, int]:
         """The newest symbol of the terms that are linear, with its factor; empty if there is
