@@ -253,3 +253,25 @@ def test_what_is_read_only_is_not_what_a_way_raises() -> None:
 
     with pytest.raises(weft.Error, match=r"W102: box\[0\] is a tuple on one way"):
         weft.compile(f)(2.0, [2])
+
+
+AROUND = np.full(2, 2.0)
+
+
+@pytest.mark.parametrize("value", [1.0, AROUND, 3])
+def test_an_array_from_around_in_a_list_that_a_loop_writes_to(value: Any) -> None:
+    def f(items: Any, n: int) -> None:
+        items[0] = AROUND
+        c = 0
+        while c < n:
+            c += 1
+            items[0][...] = value
+        AROUND[0] += 1
+
+    found = []
+    for function in (f, weft.compile(f)):
+        AROUND[:], items = 2.0, [np.zeros(2), np.ones(2)]
+        function(items, 3)
+        found.append((AROUND.tolist(), [item.tolist() for item in items], items[0] is AROUND))
+    assert found[0] == found[1]
+    AROUND[:] = 2.0

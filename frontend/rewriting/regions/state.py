@@ -307,12 +307,15 @@ tree.register(_Parts, _Parts.flat, lambda choice, parts: choice.like.again(*part
 
 
 def leaves(value: Any) -> tuple[list[Any], tree.TreeDef]:
-    """The leaves of a nest; a traced buffer is its tracer."""
+    """The leaves of a nest; a traced buffer is its tracer, and an array from around is what the
+    trace has of it: through a list in which it is, it may be written to."""
     found, structure = tree.flatten(value)
     if any(isinstance(leaf, Chosen) or is_maybe(leaf) for leaf in found):
         found, structure = tree.flatten(tree.map(
             lambda leaf: _Parts(leaf) if isinstance(leaf, Chosen) else
             _Parts(leaf.maybe) if is_maybe(leaf) else leaf, value))
+    found = [closed_over.written(leaf) if closed_over.may_be_written(leaf) else leaf
+             for leaf in found]
     return [each.traced() if isinstance(each, TracedBuffer) else each for each in found], structure
 
 
