@@ -25,6 +25,7 @@ from ..ir.ops.table import OPS
 from ..ir.record import record
 from ..ir.types import I64, TensorType
 from .clone import map_bodies
+from .patches import store_patch
 from .simplify.rewrite import Match, Rewriter, Rule, Table, by_op, rewrite
 from .simplify.written import Update, Written
 
@@ -270,21 +271,11 @@ def _patched(r: Rewriter, whole: _Part, row: Value) -> Value | None:
     taken = rows.part(r, update.base)
     if taken is None or rows.flat(r, taken).key() != rows.flat(r, whole).key():
         return None
-    some = [axis for axis, dim in enumerate(row.shape) if update.count[axis] != dim]
-    if not some or not all(isinstance(row.shape[axis], int) for axis in some):
+    some = [dim for axis, dim in enumerate(row.shape) if update.count[axis] != dim]
+    if not some or not all(isinstance(dim, int) for dim in some):
         return None
-    left = [axis for axis in range(len(whole.array.shape)) if axis not in whole.axes]
-    shape = tuple(update.count[axis] for axis in some)
-    indices = [r.broadcast(index, shape=shape, axes=()) for index in whole.indices]
-    for at, axis in enumerate(some):
-        every = r.iota(axis=0, dtype=I64, shape=(row.shape[axis],))
-        places = r.slice(every, start=(update.low[axis],), step=(update.step[axis],),
-                         shape=shape[at:at + 1])
-        indices.append(r.broadcast(places, shape=shape, axes=(at,)))
-    rest = [axis for axis in range(len(row.shape)) if axis not in some]
-    patch = r.transpose(update.patch, perm=(*some, *rest))
-    made: Value = r.scatter(whole.array, patch, *indices,
-                            axes=(*whole.axes, *(left[axis] for axis in some)))
+    made = store_patch(r, whole.array, update.patch, update, dict(zip(
+        whole.axes, whole.indices, strict=True)))
     r.fails_with(made, row)
     rows.note(row, _Part(made, whole.axes, whole.indices))
     return made

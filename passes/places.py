@@ -9,6 +9,7 @@
     maximum %a, 0; mod %a, 9    %a, where it is not negative; where it is below 9, too
     gather %x, %i               gather {inside = ("all",)}, where no index is out of range, or
                                 ("low",), where none is negative: nothing of that is checked
+    while that stores at one    while that carries the element there (``promote``)
 
 Sums and multiples of the numbers of rounds, of which there are as many as is known, become dims;
 and elements at such places are views, which cost nothing and can be chosen from (``choose``).
@@ -27,6 +28,8 @@ from ..ir.ops.op import Kind
 from ..ir.ops.table import OPS
 from ..ir.types import BOOL, I64
 from .clone import Clone
+from .patches import stored_in_rounds
+from .promote import Promotion, promoted, promotions
 from .ranges import Ranges, decided, exact, learn_node, step_of
 
 _CHOICES = OPS["maximum"], OPS["minimum"], OPS["mod"]  # whose result may be an operand
@@ -44,7 +47,7 @@ def known_places(graph: Graph) -> Graph:
 def marked_places(graph: Graph) -> Graph:
     """The same, and reads and stores say what of their indices needs no check, which passes that
     change nodes do not know."""
-    return _Walk(graph, MappingProxyType({}), Ranges(), True).graph()
+    return _Walk(stored_in_rounds(graph), MappingProxyType({}), Ranges(), True).graph()
 
 
 class _Walk:
@@ -56,6 +59,7 @@ class _Walk:
         self.builder = Builder(self.clone.graph, OPS, share=False, fold=False)
         self.made: dict[Dim, Value] = {}
         self.failing: set[Value] = set()  # values of which computing them may fail
+        self.promoted: dict[Node, tuple[list[Promotion], _Walk]] = {}  # with those of its body
 
     def graph(self) -> Graph:
         """The new graph."""
@@ -67,8 +71,7 @@ class _Walk:
         for node in self.old.nodes:
             self._note_failing(node)
             if node.op.control is not None:
-                attrs = self._bodies(node)
-                self.clone.node(node).attrs = attrs
+                self._control(node)
                 continue
             learn_node(self.ranges, node)
             plain = len(node.results) == 1 and not node.after
@@ -86,6 +89,16 @@ class _Walk:
             checked = expr is None or not self.ranges.fits(expr, node.results[0].dtype)
         if checked or not self.failing.isdisjoint(node.inputs):
             self.failing.update(node.results)
+
+    def _control(self, node: Node) -> None:
+        attrs = self._bodies(node)
+        if node not in self.promoted:
+            self.clone.node(node).attrs = attrs
+            return
+        found, walk = self.promoted.pop(node)
+        control = node.op.control(**attrs) if node.op.control else None
+        assert isinstance(control, Looping)
+        promoted(self.clone, self.builder, node, attrs, control, found, walk.clone)
 
     def _bodies(self, node: Node) -> dict[str, Any]:
         """The attributes of a node, with what is known in its bodies."""
@@ -130,10 +143,25 @@ class _Walk:
             walk = _Walk(test, self._counts(control, True), asked, self.mark)
             made[id(test)] = walk.graph()
             ranges.learn(asked.truths.get(test.results[0], ((), ()))[0])
-        made[id(body)] = _Walk(body, self._counts(control, False), ranges, self.mark).graph()
+        inner = _Walk(body, self._counts(control, False), ranges, self.mark)
+        made[id(body)] = inner.graph()
         if any(ranges.exprs.get(body.results[at]) != expr for at, expr in steps.items()):
             return self._rounds(node, control, trusted=False)
+        found = [each for each in promotions(control, ranges) if self._is_there(
+            node, control, ranges, each)] if self.mark else []
+        if found:
+            self.promoted[node] = found, inner
         return with_bodies(node, lambda body: made[id(body)])
+
+    def _is_there(
+        self, node: Node, control: Looping, ranges: Ranges, found: Promotion
+    ) -> bool:
+        """Whether a place is in its array, though there be no round."""
+        array, params = control.body.params[found.at], control.body.params
+        return all(self._inside(
+            self.ranges.expr(node.inputs[params.index(index)]) if index in params
+            else ranges.expr(index), array.shape[axis]) == "all"
+            for axis, index in zip(found.store.attrs["axes"], found.indices, strict=True))
 
     def _carried(
         self, node: Node, control: Looping, ranges: Ranges, trusted: bool
@@ -234,7 +262,9 @@ class _Walk:
         return {**node.attrs, "inside": known} if any(known) else dict(node.attrs)
 
     def _word(self, index: Value, extent: Dim) -> str:
-        expr = self.ranges.expr(index)
+        return self._inside(self.ranges.expr(index), extent)
+
+    def _inside(self, expr: Dim, extent: Dim) -> str:
         if not self.ranges.holds(expr):
             return ""
         return "all" if self.ranges.holds(extent - 1 - expr) else "low"

@@ -42,7 +42,9 @@ def group(graph: Graph, calls: Sequence[Call]) -> tuple[Call, ...]:
             for place in range(max(after + 1, len(items) - NEAR), len(items)):
                 members = items[place]
                 if isinstance(members, list) and len(members) < MOST and (
-                        devices.get(members[0].args[-1]) == device):
+                        devices.get(members[0].args[-1]) == device) and not any(
+                        _is_read_beside(call, each) or _is_read_beside(each, call)
+                        for each in members):
                     members.append(call)
                     at = place
                     break
@@ -72,6 +74,11 @@ def _is_small(call: KernelCall) -> bool:
 
 def _reads(call: KernelCall) -> list[str]:
     return [*call.args, *(base for _, base in call.updates)]
+
+
+def _is_read_beside(call: KernelCall, other: KernelCall) -> bool:
+    """Whether another one reads what a call updates, which would have to be copied for that."""
+    return any(base in other.args for _, base in call.updates)
 
 
 def _writes(call: Call) -> Sequence[str]:
