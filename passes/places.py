@@ -196,14 +196,16 @@ class _Walk:
     def _tell(self, ranges: Ranges, params: Sequence[Value], operands: Sequence[Value]) -> None:
         """Parameters of a body are what they are outside."""
         for param, value in zip(params, operands, strict=True):
-            if value in ranges.exprs:
-                ranges.exprs[param] = ranges.exprs[value]
+            expr = ranges.exprs.get(value)
+            # What may fail to be there is asked for, though the rounds tell what it would be.
+            if expr is not None and not (value in self.failing and self._is_told(expr)):
+                ranges.exprs[param] = expr
 
     # -- numbers --------------------------------------------------------------------------------
 
     def _is_known(self, node: Node) -> bool:
         """Whether a node is a number that is told by rounds; then it stands for that."""
-        return self._replaced(node.results[0], node)
+        return node.results[0] not in self.failing and self._replaced(node.results[0], node)
 
     def _replaced(self, value: Value, node: Node) -> bool:
         if value.type.shape or value.type.dtype != I64 or value not in self.ranges.exprs:

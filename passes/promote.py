@@ -91,6 +91,8 @@ def _promotion(
             parts[node.results[0]] = part
         elif part.fixed.keys() == place.keys() and all(
                 part.fixed[axis] == place[axis] for axis in place):
+            if node.results[0].shape:
+                return None
             same.add(node.results[0])
         elif not any(_are_apart(ranges, part.fixed[axis], place[axis]) for axis in part.fixed):
             return None
@@ -125,10 +127,11 @@ def _read(node: Node, part: _Part, ranges: Ranges) -> _Part | None:
         return None
     fixed = dict(part.fixed)
     for axis, index in zip(node.attrs["axes"], node.inputs[1:], strict=True):
-        dim = part.dims[axis]
+        dim, expr = part.dims[axis], ranges.expr(index)
+        if dim is None and not (not index.shape and expr == 0):
+            return None  # it may not be there
         if dim is None or index.shape:
             continue
-        expr = ranges.expr(index)
         if not ranges.holds(expr) or not (isinstance(dim[2], int) or isinstance(expr, int)):
             return None  # it may count from the end
         fixed[dim[0]] = dim[1] + dim[2] * expr

@@ -182,7 +182,8 @@ class Ranges:
         """Take it that expressions are not negative."""
         for expr in known:
             newest, scale = self._newest(expr)
-            if abs(scale) != 1:
+            unknown = any(name[0] == "%" and name not in self.limits for name in symbols_of(expr))
+            if abs(scale) != 1 or unknown:  # of another body
                 continue
             limits = self.limits[newest]
             rest = expr - scale * symbol(newest)

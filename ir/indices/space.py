@@ -23,7 +23,7 @@ from ..letters import LETTERS
 from ..ops.axes.reduce import contract_places, contract_sizes, is_matrix_product
 from ..ops.op import Kind
 from ..record import record
-from .index import Dim, Expr, bounds, symbol, symbols_of
+from .index import Dim, Expr, Symbol, bounds, symbol, symbols_of
 from .walk import substitute
 
 Index = tuple[Dim, ...]
@@ -137,7 +137,9 @@ def known_stores(node: Node) -> list[Dim | None] | None:
         expr = _constant_index(operand, places)
         inside = expr is not None and _is_below(expr, base.shape[axis])
         found.append(expr if inside else None)
-        if inside and isinstance(expr, Expr) and all(len(atoms) <= 1 for atoms in dict(expr.terms)):
+        if inside and isinstance(expr, Expr) and all(
+                not atoms or (len(atoms) == 1 and isinstance(atoms[0], Symbol))
+                for atoms in dict(expr.terms)):
             apart |= symbols_of(expr) if len(symbols_of(expr)) == 1 else set()
     return found if shape and {str(place) for place in places if place != 0} <= apart else None
 

@@ -117,3 +117,27 @@ def test_a_place_that_is_not_there_is_an_error_only_where_there_is_a_round() -> 
     np.testing.assert_array_equal(f(np.zeros((2, 2)), -1, 3), [[0, 0], [3, 0]])
     with pytest.raises(IndexError, match="W124"):
         f(np.zeros((2, 2)), 9, 1)
+
+
+def test_places_in_a_slice_that_are_not_there() -> None:
+    """Of one element there is one place."""
+    def first(c: Any, j: Any, n: int) -> Any:
+        for _ in range(n):
+            c[3] += c[3:4][j].sum()
+        return c
+
+    f = weft.compile(first, on_recompile="silent")
+    for j in (np.zeros(2, int), np.array([0]), 0, -1):
+        np.testing.assert_array_equal(f(np.arange(6.0), j, 2), first(np.arange(6.0), j, 2))
+    for j in (1, 10**6, np.array([5]), -2):
+        with pytest.raises(IndexError, match="W124"):
+            f(np.arange(6.0), j, 2)
+
+    def counted(c: Any, n: int) -> Any:
+        for k in range(n):
+            c[3] += c[3:4][k]
+        return c
+
+    assert weft.compile(counted)(np.arange(6.0), 1)[3] == 6
+    with pytest.raises(IndexError, match="W124"):
+        weft.compile(counted)(np.arange(6.0), 2)

@@ -121,6 +121,30 @@ def test_sums_that_leave_their_dtype_are_not_trusted() -> None:
         f(X, 2**62)
 
 
+def test_what_is_known_and_not_there_is_an_error() -> None:
+    def full(k: int) -> Any:
+        s = 0
+        for i in range(200):
+            s += np.full(5, i)[k]
+        return s
+
+    def repeated(k: int, y: Any, n: int) -> Any:
+        for i in range(150):
+            r = np.zeros(4, int) + i
+            if k < n:
+                y[i] = r[k]
+        return y
+
+    assert weft.compile(full)(4) == full(4)
+    for k in (5, -6):
+        with pytest.raises(IndexError, match="W124"):
+            weft.compile(full)(k)
+    np.testing.assert_array_equal(
+        weft.compile(repeated)(3, np.zeros(150), 9), repeated(3, np.zeros(150), 9))
+    with pytest.raises(IndexError, match="W124"):
+        weft.compile(repeated)(4, np.zeros(150), 9)
+
+
 OFFSETS = st.integers(-2, 2)
 
 

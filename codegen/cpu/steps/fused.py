@@ -232,7 +232,7 @@ class _FusedLoop:
         f.place(done)
 
     def _loop(self, loop: Loop) -> None:
-        f = self.f
+        f, around = self.f, dict(self._indices)
         index = self._indices[loop.index] = f.alloca("i64", align=8)
         head, body, done = f.fresh("round"), f.fresh("body"), f.fresh("end")
         f.do(f"store i64 0, ptr {index}, align 8")
@@ -252,7 +252,7 @@ class _FusedLoop:
             self._exchange(pair.buffer, pair.next)
         self._goes_on(loop, index, head, done)
         f.place(done)
-        del self._indices[loop.index]
+        self._indices = around
 
     def _goes_on(self, loop: Loop, index: str, head: str, done: str) -> None:
         f = self.f
