@@ -18,7 +18,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...ir.indices.dims import argument_sizes, symbols_from
-from ...ir.indices.index import Dim, Expr, Monomial, Symbol, parts_of, symbol, terms_of
+from ...ir.indices.index import (
+    Dim,
+    Expr,
+    Monomial,
+    Symbol,
+    parts_of,
+    symbol,
+    symbols_of,
+    terms_of,
+)
 from ...ir.kernels.tiling import round_up
 from ...ir.plans.entry import Entry
 from ...ir.plans.plan import MISFIT, MOST_BYTES, NO_MEMORY, Plan, Window, tasks_of
@@ -117,7 +126,9 @@ def _check_range(f: FunctionText, plan: Plan, dims: Mapping[str, str]) -> None:
     sizes = [plan.arena, *(type_.nbytes for type_ in plan.types().values())]
     for kernel in plan.kernels.values():
         sizes += [param.type.nbytes for param in kernel.params]
-        sizes += [tasks_of(kernel), *(axis.extent for axis in kernel.axes)]
+        # What ends where a loop says is a part of an axis that is a size by itself.
+        sizes += [tasks_of(kernel), *(axis.extent for axis in kernel.axes
+                                      if symbols_of(axis.extent) <= dims.keys())]
     sizes += [side for need in plan.requires for side in (need.left, need.right)]
     largest: dict[Monomial, int] = {}
     for size in sizes:

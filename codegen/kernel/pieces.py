@@ -61,6 +61,7 @@ def piece(kernel: Kernel, ranges: Ranges) -> Kernel:
     known: dict[str, bool] = {}
     names: dict[str, str] = {}
     body: list[Stmt] = []
+    asked = _asked(kernel)
     for old in kernel.body:
         stmt = rename_values(old, names) if not names.keys().isdisjoint(old.operands) else old
         guard = stmt.guard if isinstance(stmt, (Load, Store)) else ""
@@ -71,7 +72,7 @@ def piece(kernel: Kernel, ranges: Ranges) -> Kernel:
                     Const(stmt.name, stmt.dtype, _zero(stmt)))
         elif isinstance(stmt, Check) and known.get(stmt.value):
             continue
-        elif isinstance(stmt, Apply):
+        elif isinstance(stmt, Apply) and stmt.name not in asked:
             found = _decided(stmt, by_name, places) if stmt.prim in _ORDERS else (
                 _simplified(stmt, known))
             if isinstance(found, bool):
@@ -82,6 +83,18 @@ def piece(kernel: Kernel, ranges: Ranges) -> Kernel:
                 continue
         body.append(stmt)
     return replace(kernel, body=tuple(_needed(body)))
+
+
+def _asked(kernel: Kernel) -> set[str]:
+    """What checks ask for, and the truth values it is made of: where a piece has no element, none
+    of it fails, so it stays with the elements."""
+    found: set[str] = set()
+    for stmt in reversed(kernel.body):
+        if isinstance(stmt, Check):
+            found.add(stmt.value)
+        elif stmt.name in found and isinstance(stmt, Apply):
+            found.update(stmt.operands)
+    return found
 
 
 def _zero(stmt: Stmt) -> bool | int | float:
@@ -151,8 +164,9 @@ def turning_points(kernel: Kernel) -> dict[str, list[Dim]]:
     by_name = {stmt.name: stmt for stmt in kernel.body if stmt.name}
     axes = {axis.name: axis for axis in kernel.axes if axis.kind == "par"}
     found: dict[str, list[Dim]] = {}
+    asked = _asked(kernel)
     for stmt in kernel.body:
-        if not isinstance(stmt, Apply) or stmt.prim not in _ORDERS:
+        if not isinstance(stmt, Apply) or stmt.prim not in _ORDERS or stmt.name in asked:
             continue
         difference = _difference(stmt, by_name)
         moving = [] if difference is None else [

@@ -186,3 +186,10 @@ def test_what_is_read_under_two_guards_is_computed_once(function: Any) -> None:
         np.testing.assert_array_equal(compiled(x), function(x))
         lengths.append(len(compiled.lower(x).stages.llvm))
     assert lengths[1] < 3 * lengths[0]
+
+
+def test_a_piece_without_elements_fails_no_check() -> None:
+    diagonal = weft.compile(lambda x: np.diagonal(x, 5), dynamic={"x": {1: "b"}})
+    for width in (4, 5, 7, 9):
+        x = np.arange(3.0 * width).reshape(3, width)
+        np.testing.assert_array_equal(diagonal(x), np.diagonal(x, 5))
