@@ -188,15 +188,12 @@ class Ranges:
             limits = self.limits[newest]
             rest = expr - scale * symbol(newest)
             if scale > 0:
-                low = _more(limits.low, -1 * rest)
-                self.limits[newest] = Limits(limits.age, low, limits.high, limits.least,
-                                             limits.scalar)
+                self.limits[newest] = replace(limits, low=_more(limits.low, -1 * rest))
             else:
                 high = _more(limits.high, rest)
                 for each in self._parts(rest, newest):
                     high = _more(high, each)
-                self.limits[newest] = Limits(limits.age, limits.low, high, limits.least,
-                                             limits.scalar)
+                self.limits[newest] = replace(limits, high=high)
 
     def _parts(self, bound: Dim, name: str) -> list[Dim]:
         """Of ``t <= max(a, b) - 1`` where b <= 0 <= t: ``a - 1``."""

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ...ir.indices.index import Dim
@@ -26,11 +26,11 @@ from ...ir.plans.plan import (
     Recv,
     Send,
     Step,
-    Window,
     bodies_of,
 )
 from ...ir.record import record
 from ...ir.types import TensorType
+from ...ir.verify.lives import buffers_of
 
 
 @record
@@ -81,7 +81,7 @@ class Timeline:
             moment = Moment(type(step).__name__.lower(), _label(step), self.length, self.length,
                             depth, kernel)
             self.moments.append(moment)
-            names = set(_buffers(step))
+            names = set(buffers_of(step))
             bodies = bodies_of(step)
             self.length += isinstance(step, Branch)  # its condition is read before either body
             inside: set[str] = set()
@@ -116,30 +116,6 @@ class Timeline:
             total += each_change
             found.append(total)
         return found
-
-
-def _windows(step: Step) -> Iterator[Window]:
-    match step:
-        case Launch():
-            yield from step.args
-        case Copy():
-            yield from (step.source, step.target)
-        case Host():
-            yield from (*step.inputs, *step.outputs)
-        case Send():
-            yield step.source
-        case Recv():
-            yield step.target
-        case Branch():
-            yield step.condition
-
-
-def _buffers(step: Step) -> Iterator[str]:
-    for window in _windows(step):
-        yield window.buffer
-    if isinstance(step, Loop):
-        for carry in step.carried:
-            yield from (carry.buffer, carry.next)
 
 
 def _label(step: Step) -> str:

@@ -55,6 +55,13 @@ def windows_of(step: Step) -> tuple[Window, ...]:
     return ()
 
 
+def buffers_of(step: Step) -> frozenset[str]:
+    """The buffers that a step itself names."""
+    carried = [name for pair in step.carried for name in (pair.buffer, pair.next)] if isinstance(
+        step, Loop) else []
+    return frozenset((*(window.buffer for window in windows_of(step)), *carried))
+
+
 @record(frozen=True)
 class Life:
     """A temporary and the first and the last moment at which it is needed."""

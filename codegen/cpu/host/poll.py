@@ -6,7 +6,7 @@ nanoseconds, and is exact to some milliseconds.
 
 from __future__ import annotations
 
-from ....ir.plans.control import ABORTED, OFFSETS, PERIOD
+from ....ir.plans.control import ABORTED, OFFSETS, PERIOD, noted
 from ..text import FunctionText
 
 _COARSE = 6  # Linux's number of CLOCK_MONOTONIC_COARSE
@@ -25,6 +25,29 @@ def begin_control(f: FunctionText, polls: bool) -> None:
     if polls:
         f.do(f"store i64 {f.call('i64', 'pthread_self')}, ptr {field(f, 'owner')}, align 8")
         f.do(f"store i64 0, ptr {field(f, 'polled')}, align 8")
+
+
+def ask_at_times(f: FunctionText, left: str, every: int, pool: str) -> None:
+    """Return ABORTED if the run is over, which is asked once in so many times; ``left`` is where it
+    stands how many are left."""
+    ask, over, on = f.fresh("ask"), f.fresh("over"), f.fresh("on")
+    times = f(f"sub i64 {f(f'load i64, ptr {left}, align 8')}, 1")
+    f.do(f"store i64 {times}, ptr {left}, align 8")
+    f.branch(f(f"icmp slt i64 {times}, 0"), ask, on)
+    f.place(ask)
+    f.do(f"store i64 {every}, ptr {left}, align 8")
+    f.branch(f.call_poll(f"@{pool}_poll(ptr %control)"), over, on)
+    f.place(over)
+    f.ret(f"i32 {ABORTED}")
+    f.place(on)
+
+
+def return_status(f: FunctionText, status: str, first: str) -> None:
+    """Return what a status says: the number of a check in its kernel as one of the plan, of which
+    ``first`` is the kernel's first; what ends the run stays what it is."""
+    last = f(f"add i32 {first}, {noted(1)}")
+    number, ended = f(f"sub i32 {last}, {status}"), f(f"icmp slt i32 {status}, 0")
+    f.ret(f"i32 {f(f'select i1 {ended}, i32 {status}, i32 {number}')}")
 
 
 def emit_poll(prefix: str, linkage: str = "") -> FunctionText:

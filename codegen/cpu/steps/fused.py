@@ -13,12 +13,11 @@ exchanged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from ....ir.indices.index import Dim, product, row_major, symbol, symbols_of
+from ....ir.indices.index import Dim, symbol, symbols_of
 from ....ir.kernels.kernel import Check, Kernel
-from ....ir.plans.control import ABORTED, noted
 from ....ir.plans.plan import (
     Alloc,
     Branch,
@@ -34,8 +33,11 @@ from ....ir.plans.plan import (
     window_type,
 )
 from ....ir.types import TensorType
+from ....ir.verify.lives import buffers_of
+from ....ir.verify.plan import reads_and_writes
 from ..dims import emit_dim
 from ..host.layout import element
+from ..host.poll import ask_at_times, return_status
 from ..text import FunctionText
 
 LOCAL = 64    # bytes of a buffer that is a local
@@ -52,7 +54,7 @@ class Table(Protocol):
 
     def size(self, dim: Dim) -> int: ...
     def address(self, f: FunctionText, window: Window, value: Callable[[Dim], str], *,
-                first: bool = False) -> str: ...
+                first: bool = False, base: str = "") -> str: ...
     def inlined(self, kernel: Kernel) -> FunctionText: ...
 
 
@@ -77,7 +79,8 @@ class _FusedLoop:
         steps = [loop, *all_steps((*loop.test, *loop.body))]
         own = {step.name for step in steps if isinstance(step, Alloc)}
         pairs = [pair for step in steps if isinstance(step, Loop) for pair in step.carried]
-        self._locals = {each: "" for each in sorted(_buffers(steps)) if self._is_small(each)}
+        named = frozenset[str]().union(*map(buffers_of, steps))
+        self._locals = {each: "" for each in sorted(named) if self._is_small(each)}
         moving = {each for pair in pairs for each in (pair.buffer, pair.next)
                   if not {pair.buffer, pair.next} <= self._locals.keys()}
         self._locals = {each: f.alloca("i8", self._bytes(each)) for each in self._locals
@@ -91,7 +94,7 @@ class _FusedLoop:
             self._move(self._locals[each], home, str(self._bytes(each)))
         given = {slot.name for slot in (*self.plan.params, *self.plan.results)}
         self._given = {each: table.address(f, Window(each), self.value) for each in sorted(
-            _buffers(steps) & given - self._locals.keys() - table.exchanged.keys())}
+            named & given - self._locals.keys() - table.exchanged.keys())}
         self._loop(loop)
         changed = self._changed(steps)
         for each, home in homes.items():
@@ -117,13 +120,8 @@ class _FusedLoop:
         """The buffers that steps write to."""
         found: set[str] = set()
         for step in steps:
-            if isinstance(step, Launch):
-                params = self.plan.kernels[step.kernel].params
-                found |= {arg.buffer for param, arg in zip(params, step.args, strict=True)
-                          if param.mutable}
-            elif isinstance(step, Copy):
-                found.add(step.target.buffer)
-            elif isinstance(step, Loop):
+            found |= {window.buffer for window in reads_and_writes(self.plan, step)[1]}
+            if isinstance(step, Loop):
                 found |= {pair.buffer for pair in step.carried}
         return found
 
@@ -151,11 +149,7 @@ class _FusedLoop:
             base = self._given[name]
         else:
             return self.table.address(f, window, self.value)
-        type_, depth = self.table.types[name], len(window.indices)
-        size = product(type_.shape[depth:]) * type_.dtype.itemsize
-        offset = row_major(window.indices, type_.shape[:depth]) * size
-        return base if offset == 0 else f(
-            f"getelementptr i8, ptr {base}, i64 {self.value(offset)}")
+        return self.table.address(f, window, self.value, base=base)
 
     def _move(self, target: str, source: str, size: str) -> None:
         self.f.call("void", "llvm.memcpy.p0.p0.i64", ("ptr", target), ("ptr", source),
@@ -210,11 +204,7 @@ class _FusedLoop:
         ended, fine = f.fresh("ended"), f.fresh("fine")
         f.branch(failed, ended, fine)
         f.place(ended)
-        status = f("load i32, ptr %control, align 4")
-        # The check's number in the kernel, then in the plan; what ends the run stays what it is.
-        number = f(f"sub i32 {launch.first_check + noted(1)}, {status}")
-        below = f(f"icmp slt i32 {status}, 0")
-        f.ret(f"i32 {f(f'select i1 {below}, i32 {status}, i32 {number}')}")
+        return_status(f, f("load i32, ptr %control, align 4"), str(launch.first_check))
         f.place(fine)
 
     def _holds(self, window: Window, then: str, other: str) -> None:
@@ -238,7 +228,7 @@ class _FusedLoop:
         f.do(f"store i64 0, ptr {index}, align 8")
         self._goes_on(loop, index, head, done)
         f.place(head)
-        self._ask()
+        ask_at_times(f, self._left, POLLED, self._pool)
         self._steps(loop.test)
         if loop.condition is not None:
             self._holds(loop.condition, body, done)
@@ -271,37 +261,3 @@ class _FusedLoop:
         one, two = (f(f"load ptr, ptr {place}, align 8") for place in places)
         f.do(f"store ptr {two}, ptr {places[0]}, align 8")
         f.do(f"store ptr {one}, ptr {places[1]}, align 8")
-
-    def _ask(self) -> None:
-        """Return if the run is over, which is asked now and then."""
-        f = self.f
-        ask, over, on = f.fresh("ask"), f.fresh("over"), f.fresh("on")
-        left = f(f"sub i64 {f(f'load i64, ptr {self._left}, align 8')}, 1")
-        f.do(f"store i64 {left}, ptr {self._left}, align 8")
-        f.branch(f(f"icmp slt i64 {left}, 0"), ask, on)
-        f.place(ask)
-        f.do(f"store i64 {POLLED}, ptr {self._left}, align 8")
-        f.branch(f.call_poll(f"@{self._pool}_poll(ptr %control)"), over, on)
-        f.place(over)
-        f.ret(f"i32 {ABORTED}")
-        f.place(on)
-
-
-def _buffers(steps: Iterable[Step]) -> set[str]:
-    """The buffers that steps name."""
-    return {window.buffer for step in steps for window in _windows(step)}
-
-
-def _windows(step: Step) -> Iterator[Window]:
-    match step:
-        case Launch():
-            yield from step.args
-        case Copy():
-            yield from (step.source, step.target)
-        case Branch():
-            yield step.condition
-        case Loop():
-            for pair in step.carried:
-                yield from (Window(pair.buffer), Window(pair.next))
-            if step.condition is not None:
-                yield step.condition

@@ -18,10 +18,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from ....ir.plans.control import ABORTED, noted
+from ....ir.plans.control import ABORTED
 from ....ir.record import record
 from ..host.layout import element
-from ..host.poll import begin_control, field
+from ..host.poll import ask_at_times, begin_control, field, return_status
 from ..text import FunctionText
 from .table import STATUS, THREADS, Kind, Row, StepTable, Word
 
@@ -204,25 +204,12 @@ class _Run:
         failed, fine = f.fresh("failed"), f.fresh("fine")
         f.branch(f(f"icmp ne i32 {status}, 0"), failed, fine)
         f.place(failed)
-        # The check's number in the kernel, then in the plan; what ends the run stays what it is.
-        last = f(f"add i32 {f(f'trunc i64 {check} to i32')}, {noted(1)}")
-        number, ended = f(f"sub i32 {last}, {status}"), f(f"icmp slt i32 {status}, 0")
-        f.ret(f"i32 {f(f'select i1 {ended}, i32 {status}, i32 {number}')}")
+        return_status(f, status, f(f"trunc i64 {check} to i32"))
         f.place(fine)
 
     def ask(self) -> None:
         """Return if the run is over, which is asked now and then."""
-        f = self.f
-        ask, over, on = f.fresh("ask"), f.fresh("over"), f.fresh("on")
-        rows = f(f"sub i64 {f(f'load i64, ptr {self.left}, align 8')}, 1")
-        f.do(f"store i64 {rows}, ptr {self.left}, align 8")
-        f.branch(f(f"icmp slt i64 {rows}, 0"), ask, on)
-        f.place(ask)
-        f.do(f"store i64 {POLLED}, ptr {self.left}, align 8")
-        f.branch(f.call_poll(f"@{self.pool}_poll(ptr %control)"), over, on)
-        f.place(over)
-        f.ret(f"i32 {ABORTED}")
-        f.place(on)
+        ask_at_times(self.f, self.left, POLLED, self.pool)
 
     def copy(self, size: str, clock: str) -> None:
         """Copy what the second slot points at to where the first does."""

@@ -433,11 +433,12 @@ class StepTable:
     # -- addresses ------------------------------------------------------------------------------
 
     def address(
-        self, f: FunctionText, window: Window, value: Callable[[Dim], str], *, first: bool = False
+        self, f: FunctionText, window: Window, value: Callable[[Dim], str], *,
+        first: bool = False, base: str = ""
     ) -> str:
         """The code of a window's address, now or when the program starts; ``value`` writes that of
-        a size."""
-        base = self._base(f, window.buffer, value, first)
+        a size. ``base`` is where its buffer is, if only the caller knows."""
+        base = base or self._base(f, window.buffer, value, first)
         shape = self.types[window.buffer].shape
         depth = len(window.indices)
         size = product(shape[depth:]) * self.types[window.buffer].dtype.itemsize
