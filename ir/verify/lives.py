@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..kernels.access import reads_and_stores
 from ..plans.plan import (
     Alloc,
     Branch,
@@ -53,6 +54,26 @@ def windows_of(step: Step) -> tuple[Window, ...]:
         case Loop():
             return (() if step.condition is None else (step.condition,))
     return ()
+
+
+def reads_and_writes(plan: Plan, step: Step) -> tuple[list[Window], list[Window]]:
+    """The windows whose contents a step itself needs, and those that it changes."""
+    match step:
+        case Copy():
+            return [step.source], [step.target]
+        case Host():
+            return [*step.inputs], [*step.outputs]
+        case Send():
+            return [step.source], []
+        case Recv():
+            return [], [step.target]
+        case Launch():
+            kernel = plan.kernels[step.kernel]
+            needed, stored = reads_and_stores(kernel)
+            pairs = list(zip(kernel.params, step.args, strict=True))
+            return ([arg for param, arg in pairs if param.name in needed],
+                    [arg for param, arg in pairs if param.name in stored])
+    return [], []
 
 
 def buffers_of(step: Step) -> frozenset[str]:

@@ -15,7 +15,7 @@ from ..diagnose import Error
 from ..indices.dims import nonnegative
 from ..indices.index import divide, symbols_of
 from ..indices.walk import evaluate
-from ..kernels.access import may_share, reads_and_stores
+from ..kernels.access import may_share
 from ..kernels.kernel import Check
 from ..kernels.workspace import scratch_bytes
 from ..ops.op import Kind
@@ -31,9 +31,7 @@ from ..plans.plan import (
     Launch,
     Loop,
     Plan,
-    Recv,
     Relation,
-    Send,
     Step,
     Window,
     all_steps,
@@ -46,30 +44,10 @@ from ..plans.times import times_type
 from ..record import record
 from ..types import BOOL, TensorType
 from .graph import symbols_in
-from .lives import Life, Timeline, windows_of
+from .lives import Life, Timeline, reads_and_writes, windows_of
 
 Problem = tuple[Step | None, str]
 Problems = Iterator[Problem]
-
-
-def reads_and_writes(plan: Plan, step: Step) -> tuple[list[Window], list[Window]]:
-    """The windows whose contents a step itself needs, and those that it changes."""
-    match step:
-        case Copy():
-            return [step.source], [step.target]
-        case Host():
-            return [*step.inputs], [*step.outputs]
-        case Send():
-            return [step.source], []
-        case Recv():
-            return [], [step.target]
-        case Launch():
-            kernel = plan.kernels[step.kernel]
-            needed, stored = reads_and_stores(kernel)
-            pairs = list(zip(kernel.params, step.args, strict=True))
-            return ([arg for param, arg in pairs if param.name in needed],
-                    [arg for param, arg in pairs if param.name in stored])
-    return [], []
 
 
 def _with_loops(

@@ -33,8 +33,7 @@ from ....ir.plans.plan import (
     window_type,
 )
 from ....ir.types import TensorType
-from ....ir.verify.lives import buffers_of
-from ....ir.verify.plan import reads_and_writes
+from ....ir.verify.lives import buffers_of, reads_and_writes
 from ..dims import emit_dim
 from ..host.layout import element
 from ..host.poll import ask_at_times, return_status
