@@ -90,8 +90,10 @@ def _extreme(word: str, boolean: str) -> Emit:
         if dtype == BOOL:
             return _infix(boolean)(s, dtype, args)
         left, right = map(s.typed, s.fitted(*args))
-        nan = ", propagate_nan=tl.PropagateNan.ALL" if dtype.is_float else ""
-        return f"tl.{word}({left}, {right}{nan})"
+        if dtype.is_float:  # hardware orders signed zeros, the CPU takes the second of equal ones
+            better = ">" if word == "maximum" else "<"
+            return f"tl.where(({left} {better} {right}) | ({left} != {left}), {left}, {right})"
+        return f"tl.{word}({left}, {right})"
 
     return emit
 

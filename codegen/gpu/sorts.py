@@ -67,7 +67,8 @@ def emit_sort(f: TileMemory, statements: Callable[[Sequence[Stmt]], None]) -> No
     keys = row if stmt.places and not pairs else room
     length = f.index(f.kernel.axis(stmt.axis).extent, ())
     rows = ", ".join((keys, row) if pairs else (keys,))
-    f.line(f"{network(f, pairs=pairs)}({rows}, {length})")
+    if f.kernel.axis(stmt.axis).extent != 1:  # Triton 3.6 cannot compile loops without a round
+        f.line(f"{network(f, pairs=pairs)}({rows}, {length})")
     if not pairs:
         with each(f, stmt.axis) as place:
             word = in_row(f, keys, place, I64 if stmt.places else whole)
