@@ -63,6 +63,8 @@ def operand_index(node: Node, at: int, own: Index) -> Index:
     """Where operand ``at`` is read, for an index ``own`` of the node's own space."""
     if node.op.kind is Kind.CONTRACT:
         return tuple(own[place] for place in contract_places(node.attrs["dims"])[at])
+    if node.op.kind is Kind.GATHER and at:  # the indices, which have the first dims of the result
+        return own[:node.inputs[at].type.rank]
     return own
 
 

@@ -74,6 +74,8 @@ def run_kernel(kernel: Kernel, buffers: Mapping[str, Array], dims: Mapping[str, 
         return  # there are no tasks
     run = _KernelRun(kernel, buffers, dims)
     last = {name: at for at, stmt in enumerate(kernel.body) for name in stmt.operands}
+    last.update(dict.fromkeys({end for axis in kernel.axes for end in (axis.low, axis.high)},
+                              len(kernel.body)))
     with np.errstate(all="ignore"):
         for at, stmt in enumerate(kernel.body):
             if isinstance(stmt, Carry):
@@ -320,11 +322,26 @@ class _KernelRun:
         # A value without the axis counts as often as the axis is long.
         shape = np.broadcast_shapes(value.shape, self.axes[stmt.axis].shape)
         value = np.broadcast_to(value, shape)
+        self._check_window(stmt, value, start)
         if stmt.order is not None:
             total = reduce_in_order(combine, np.moveaxis(value, at, -1), start, stmt.order)
             return np.expand_dims(total, at)
         return np.asarray(combine.reduce(value, axis=at, keepdims=True, dtype=stmt.dtype.numpy,
                                          initial=start))
+
+    def _check_window(self, stmt: Reduce, value: Array, neutral: Array) -> None:
+        """Raises VerifyError (W601) where something lies outside of the window of an axis."""
+        axis = self.kernel.axis(stmt.axis)
+        place = self.axes[axis.name]
+        inside = np.ones_like(place, np.bool_)
+        if axis.low:
+            inside &= place >= self.values[axis.low]
+        if axis.high:
+            inside &= place < self.values[axis.high]
+        others = value[np.broadcast_to(~inside, value.shape)]
+        if (others.view(np.uint8) != np.broadcast_to(neutral, others.shape).copy().view(
+                np.uint8)).any():
+            raise error("W601", f"{stmt.name} has terms outside of the window of '{axis}'")
 
     def _contract(self, stmt: Contract) -> Array:
         lhs, rhs = self.values[stmt.lhs], self.values[stmt.rhs]

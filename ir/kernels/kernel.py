@@ -85,16 +85,24 @@ class Local(Param):
 
 @record(frozen=True)
 class Axis:
-    """``kind name in extent by block``; a lane axis has block 0: the block is the extent."""
+    """``kind name in extent by block``; a lane axis has block 0: the block is the extent.
+
+    A loop axis may have a window, ``from low to high``: values of the kernel, outside of which all
+    that is reduced along the axis is an identity.
+    """
 
     name: str
     extent: Dim
     kind: AxisKind
     block: int = 1
+    low: str = ""
+    high: str = ""
 
     def __str__(self) -> str:
         by = "" if self.kind == "lane" else f" by {self.block}"
-        return f"{self.kind} {self.name} in {self.extent}{by}"
+        low, high = (f" {word} {end}" if end else "" for word, end in (
+            ("from", self.low), ("to", self.high)))
+        return f"{self.kind} {self.name} in {self.extent}{by}{low}{high}"
 
 
 @record(frozen=True, eq=False)

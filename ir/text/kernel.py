@@ -26,13 +26,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from ..indices.index import Dim
 from ..indices.walk import with_sizes
 from ..kernels.kernel import (
     Apply,
     Axis,
+    AxisKind,
     Carry,
     Check,
     Compress,
@@ -176,11 +177,12 @@ class _KernelReader:
         while (found := scanner.match(_AXIS)) is not None:
             kind, name = found[1], found[2]
             extent = scanner.dim()
-            if kind == "lane":
-                axes.append(Axis(name, extent, "lane", 0))
-            else:
+            block = 0
+            if kind != "lane":
                 scanner.expect("by")
-                axes.append(Axis(name, extent, "par" if kind == "par" else "seq", scanner.number()))
+                block = scanner.number()
+            low, high = (self._value() if scanner.accept(word) else "" for word in ("from", "to"))
+            axes.append(Axis(name, extent, cast(AxisKind, kind), block, low, high))
             self.sizes[name] = extent
             if scanner.accept("{"):
                 return tuple(axes)

@@ -52,12 +52,16 @@ def check_axes(kernel: Kernel) -> Problems:
     dims = frozenset[str]().union(*(symbols_of(dim) for param in kernel.params
                                     for dim in param.type.shape),
                                   *(symbols_of(axis.extent) for axis in kernel.axes))
+    dtypes = {stmt.name: stmt.dtype for stmt in kernel.body if stmt.name}
     for axis in kernel.axes:
         if axis.name in seen | dims | RESERVED or not axis.name.isidentifier():
             yield None, f"'{axis.name}' is not a free name for an axis"
         if axis.kind not in ("par", "seq", "lane") or (axis.block == 0) != (axis.kind == "lane") \
                 or axis.block < 0:
             yield None, f"axis '{axis}' has no valid kind and block"
+        for end in filter(None, (axis.low, axis.high)):
+            if axis.kind == "par" or dtypes.get(end) != I64 or kernel.value_axes[end]:
+                yield None, f"axis '{axis}' has no window of values that are one for all"
         seen.add(axis.name)
     if any(name.startswith("%") for name in dims):
         yield None, "a shape or extent depends on a value"

@@ -78,6 +78,8 @@ def _place_in(partition: Partition, node: Node, region: Region) -> list[Dim | No
     if bound is None:
         return None
     own = partition.place(node, region, bound)
+    if node.op.kind is Kind.GATHER and own[-1] is None:  # nothing of the region is searched
+        del own[-1]
     return own if admits(region, node, own) else None
 
 

@@ -70,16 +70,21 @@ def operand_uses(node: Node, opaque: set[int]) -> list[Use]:
         return [*(Use(use.value, use.index, False)
                   for use in sources(x, natural(x.shape), opaque)),
                 *sources(values, natural(values.shape), opaque)]
-    uses = [Use(use.value, use.index, False) for operand in node.inputs
-            for use in sources(operand, natural(operand.shape), opaque)]
     if node.op.kind is Kind.GATHER:
-        x, axis = node.inputs[0], searched_axis(node)
-        own = natural(node.results[0].shape)
-        place = None if axis is None else operand_place(node, (*own, symbol(SEARCHED)))
-        if place is not None:  # in place, if the region has that axis
-            rest = uses[len(list(sources(x, natural(x.shape), opaque))):]
-            return [*sources(x, place, opaque), *rest]
-    return uses
+        return _gather_uses(node, opaque)
+    return [Use(use.value, use.index, False) for operand in node.inputs
+            for use in sources(operand, natural(operand.shape), opaque)]
+
+
+def _gather_uses(node: Node, opaque: set[int]) -> list[Use]:
+    """Indices in place, and the array anywhere; in place, if the region has the axis on which an
+    element is searched."""
+    x, own = node.inputs[0], natural(node.results[0].shape)
+    place = None if searched_axis(node) is None else operand_place(node, (*own, symbol(SEARCHED)))
+    found = [*sources(x, place, opaque)] if place is not None else [
+        Use(use.value, use.index, False) for use in sources(x, natural(x.shape), opaque)]
+    return found + [use for at, operand in enumerate(node.inputs) if at
+                    for use in sources(operand, operand_index(node, at, own), opaque)]
 
 
 def reads_whole(use: Use, extents: Mapping[str, Dim]) -> bool:

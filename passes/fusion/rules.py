@@ -230,7 +230,10 @@ def _closed(own: Sequence[Dim | None]) -> Index | None:
 
 
 def _gather_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
-    """From a value of the region, along the axis that it reduces: a maximum over the one hit."""
+    """From an array around the region, wherever its indices are; from a value of the region, along
+    the axis that it reduces: a maximum over the one hit."""
+    if len(own) == node.results[0].type.rank:
+        return _map_fits(region, node, own)
     index = _closed(own)
     return (index is not None and (str(index[-1]),) in region.reduced
             and axes_of(index[:-1]) in region.spaces and axes_of(index[:-1]) >= region.par

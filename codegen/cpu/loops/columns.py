@@ -19,11 +19,10 @@ from ....ir.kernels.kernel import Carry, Contract, Last, Reduce, Stmt
 from ....ir.kernels.schedule import IN_TURN, UNROLLED, Way
 from ....ir.record import record
 from ...kernel.nest import Ends, Loop
-from ..dims import emit_dim
 from .scalars import LlvmValue
 from .scope import Scope
 from .statements import StmtEmitter
-from .sums import Chunk, LaneSums, PairwiseSum, Values, chunk_of, in_chunks, renamed
+from .sums import Chunk, LaneSums, PairwiseSum, Values, chunk_of, in_chunks, renamed, span_of
 
 Take = Callable[[Scope, Ends], None]
 Run = Callable[[Scope, Iterable[Stmt | Loop], Take | None], None]
@@ -78,14 +77,15 @@ class ColumnLoops:
             assert isinstance(extent, int)
             self._unrolled(scope, loop, extent)
             return
-        stop = emit_dim(self.f, extent, scope.axes)
+        lanes = [stmt.order.lanes for stmt in ordered if stmt.order is not None]
+        span = span_of(self.stmts, scope, self.kernel.axis(loop.axis), max(lanes, default=1))
         carry = [self._start(scope, stmt) for stmt in free]
         if not ordered:
             _, found = in_chunks(
-                self.stmts, [], extent, stop, [*zip(free, carry, strict=True)],
+                self.stmts, [], extent, span, [*zip(free, carry, strict=True)],
                 lambda first, end, held: ([], self._rounds(scope, loop, (first, end, 1), held)))
         else:
-            sums, carry = self._all(scope, loop, stop, carry)
+            sums, carry = self._all(scope, loop, span, carry)
             found = [*sums, *carry]
         for stmt, value in zip((*ordered, *free), found, strict=True):
             scope.values[stmt.name] = value
@@ -94,17 +94,17 @@ class ColumnLoops:
                 scope.values[end.name] = scope.values[end.value]
 
     def _all(
-        self, scope: Scope, loop: Loop, stop: str, carry: Values
+        self, scope: Scope, loop: Loop, span: tuple[str, str], carry: Values
     ) -> tuple[Values, Values]:
         """The sums of all rows, by their way, and the accumulators without an order."""
-        ordered, _ = by_order(loop)
+        ordered, (_, stop) = by_order(loop)[0], span
         extent, way, order = self.kernel.axis(loop.axis).extent, way_of(ordered), ordered[0].order
         assert order is not None
         if way.kind == "by lanes" and way.count > 1 and isinstance(extent, int) and (
                 0 < extent <= order.lanes):
             return self._in_trees(scope, loop, stop, carry, way.count)
         if not way.few:
-            return self._many(scope, loop, stop, carry)
+            return self._many(scope, loop, span, carry)
         before = self.f(f"sub i64 {stop}, 1")  # no row at all is not few
         few = self.f(f"icmp ult i64 {before}, {order.lanes}")
         start = [self.stmts.initial(stmt, self._width_of(scope, stmt)) for stmt in ordered]
@@ -114,17 +114,17 @@ class ColumnLoops:
                 return self._in_trees(scope, loop, stop, carry, way.few)
 
         return self._either(few, trees, (start, carry),
-                            lambda: self._many(scope, loop, stop, carry))
+                            lambda: self._many(scope, loop, span, carry))
 
     def _many(
-        self, scope: Scope, loop: Loop, stop: str, carry: Values
+        self, scope: Scope, loop: Loop, span: tuple[str, str], carry: Values
     ) -> tuple[Values, Values]:
         """The same, chunk by chunk."""
         ordered, free = by_order(loop)
         chunk = {"by lanes": self._lane_by_lane, "in strips": self._in_strips}.get(
-            way_of(ordered).kind, self._in_turn)(scope, loop, stop)
+            way_of(ordered).kind, self._in_turn)(scope, loop, span[1])
         widths = [(stmt, self._width_of(scope, stmt)) for stmt in ordered]
-        return in_chunks(self.stmts, widths, self.kernel.axis(loop.axis).extent, stop,
+        return in_chunks(self.stmts, widths, self.kernel.axis(loop.axis).extent, span,
                          [*zip(free, carry, strict=True)], chunk)
 
     def _start(self, scope: Scope, stmt: Reduce | Contract | Carry) -> LlvmValue:

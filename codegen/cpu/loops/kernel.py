@@ -54,7 +54,7 @@ from .contract import emit_contract
 from .scalars import LlvmValue
 from .scope import Scope
 from .statements import StmtEmitter
-from .sums import Values, in_chunks, renamed
+from .sums import Values, in_chunks, renamed, span_of
 from .turned import turn
 
 
@@ -260,8 +260,8 @@ class _KernelEmitter:
     def _row_loop(self, scope: Scope, loop: Loop) -> None:
         """Vector steps over the loop axis; then trees over the lanes, for each chunk."""
         ordered, free = by_order(loop)
-        extent = self.kernel.axis(loop.axis).extent
-        stop = emit_dim(self.f, extent, scope.axes)
+        axis = self.kernel.axis(loop.axis)
+        lanes = [stmt.order.lanes for stmt in ordered if stmt.order is not None]
 
         def chunk(first: str, end: str, carry: Values) -> tuple[Values, Values]:
             start = [self.stmts.initial(stmt, self._lanes_in_step(stmt)) for stmt in ordered]
@@ -272,7 +272,8 @@ class _KernelEmitter:
 
         carry = [self.stmts.initial(stmt, self.width) for stmt in of_sums(free)]
         with self.stmts.workspace.part():
-            sums, carry = in_chunks(self.stmts, [(stmt, 1) for stmt in ordered], extent, stop,
+            span = span_of(self.stmts, scope, axis, max((self.width, *lanes)))
+            sums, carry = in_chunks(self.stmts, [(stmt, 1) for stmt in ordered], axis.extent, span,
                                     [*zip(free, carry, strict=True)], chunk)
         for stmt, value in zip(ordered, sums, strict=True):
             scope.values[stmt.name] = value

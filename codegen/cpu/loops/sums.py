@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from ....ir.indices.index import Dim, ceil_div
-from ....ir.kernels.kernel import Contract, Reduce
+from ....ir.kernels.kernel import Axis, Contract, Reduce
 from ....ir.kernels.workspace import levels_of
 from ...kernel.nest import Ends
+from ..dims import emit_dim
 from ..types import LLVM_TYPES, vector_type
 from .scalars import LlvmValue
+from .scope import Scope
 from .statements import StmtEmitter
 
 Values = list[LlvmValue]
@@ -64,6 +66,11 @@ class PairwiseSum:
         self.f, self.stmts, self.stmt = stmts.f, stmts, stmt
         self.levels = levels_of(most)
         self.slots = Slots(stmts, stmt, width, self.levels)
+
+    def clear(self) -> None:
+        """Before a value whose number is not 0: those before it are nothing."""
+        with self.f.loop("0", str(self.levels), most=self.levels) as slot:
+            self.slots.store(slot, self.slots.initial())
 
     def push(self, number: str, value: LlvmValue) -> None:
         """Take value ``number``."""
@@ -128,25 +135,32 @@ def renamed(values: Values, refs: Sequence[str]) -> Values:
 
 
 def in_chunks(
-    stmts: StmtEmitter, sums: Sequence[tuple[Reduce, int]], extent: Dim, stop: str,
+    stmts: StmtEmitter, sums: Sequence[tuple[Reduce, int]], extent: Dim, span: tuple[str, str],
     carry: Sequence[tuple[Ends, LlvmValue]], chunk: Chunk,
 ) -> tuple[Values, Values]:
-    """Run ``chunk`` on each chunk of an axis; the sums of ``sums`` (with their widths) and carry.
+    """Run ``chunk`` on each chunk of an axis from ``span`` to its end; the sums of ``sums`` (with
+    their widths) and carry.
 
     ``carry`` are the accumulators of what has no order, which know no chunks, and of products,
     which begin anew with each of them.
     """
-    f, held = stmts.f, [value for _, value in carry]
+    f, held, (start, stop) = stmts.f, [value for _, value in carry], span
     size = chunk_of([*(stmt for stmt, _ in sums), *(stmt for stmt, _ in carry)])
     if not size:
-        return chunk("0", stop, held)
+        return chunk(start, stop, held)
     bits, most = size.bit_length() - 1, ceil_div(extent, size)
     counters = [PairwiseSum(stmts, stmt, width, most) for stmt, width in sums]
     chains = {at: PairwiseSum(stmts, stmt, value.width, most)
               for at, (stmt, value) in enumerate(carry) if isinstance(stmt, Contract)}
-    with f.carried_loop("0", stop, size, [(value.type, value.ref) for value in held]) as walk:
+    begin = start
+    if start != "0":
+        for counter in (*counters, *chains.values()):
+            counter.clear()
+        begin = f(f"and i64 {start}, {-size}")
+    with f.carried_loop(begin, stop, size, [(value.type, value.ref) for value in held]) as walk:
         end = stmts.least(f(f"add i64 {walk.index}, {size}"), stop)
-        found, after = chunk(walk.index, end, renamed(held, walk.values))
+        first = walk.index if start == "0" else stmts.most(walk.index, start)
+        found, after = chunk(first, end, renamed(held, walk.values))
         number = f(f"lshr i64 {walk.index}, {bits}")
         for counter, value in zip(counters, found, strict=True):
             counter.push(number, value)
@@ -159,6 +173,20 @@ def in_chunks(
     for at, counter in chains.items():
         after[at] = counter.total(count)
     return [counter.total(count) for counter in counters], after
+
+
+def span_of(stmts: StmtEmitter, scope: Scope, axis: Axis, step: int) -> tuple[str, str]:
+    """From where to where a loop goes along an axis: all of it, or its window, in whole steps."""
+    f, stop = stmts.f, emit_dim(stmts.f, axis.extent, scope.axes)
+    ends = [scope.values.get(end) for end in (axis.low, axis.high)]
+    low, high = (end.ref if end is not None and end.width == 1 else "" for end in ends)
+    if high:
+        inside = stmts.most(stmts.least(high, stop), low or "0")
+        up = f(f"and i64 {f(f'add i64 {stmts.least(inside, stop)}, {step - 1}')}, {-step}")
+        stop = stmts.least(up, stop)
+    if not low:
+        return "0", stop
+    return stmts.least(f(f"and i64 {stmts.most(low, '0')}, {-step}"), stop), stop
 
 
 def chunk_of(sums: Iterable[Ends]) -> int:

@@ -22,6 +22,7 @@ from ....codegen.kernel.fused_loops import with_fused_loops
 from ....codegen.kernel.group import group
 from ....codegen.kernel.parts import with_parts
 from ....codegen.kernel.share import program_name
+from ....codegen.kernel.windows import with_windows
 from ....codegen.kernel.workers import with_workers
 from ....ir.diagnose import error
 from ....ir.graph import Graph
@@ -107,7 +108,7 @@ def _tile(known: Known) -> Known:
     def tiled(calls: Sequence[KernelCall]) -> list[KernelCall]:
         kernels = {id(call.kernel): call.kernel for call in calls}
         made = {key: _tile_gpu(kernel) if known.target.kind == "gpu" else
-                tile_cpu(kernel, known.target) for key, kernel in kernels.items()}
+                with_windows(tile_cpu(kernel, known.target)) for key, kernel in kernels.items()}
         return [replace(call, kernel=made[id(call.kernel)]) for call in calls]
 
     return replace(known, calls=map_kernels(known.calls, tiled))

@@ -31,6 +31,7 @@ from ....ir.graph import Graph, Node, all_nodes, control_of
 from ....ir.indices.index import product
 from ....ir.ops.op import Kind
 from ...face.source import user_loc
+from ...tracing.arrays.chosen import Chosen
 from ...tracing.arrays.growing import GrowingList
 from ...tracing.context.active import active, current
 from ...tracing.context.request import NONE, GivenUpError, Loops, Need, Start
@@ -267,4 +268,4 @@ def _is_carried(value: Any) -> bool:
     """Whether a name has what a loop can carry, or what stays as it is."""
     if type(value) in (list, tuple, dict):
         return all(map(_is_carried, value.values() if type(value) is dict else value))
-    return value is None or value is UNBOUND or is_array(value) or isinstance(value, str)
+    return value is None or value is UNBOUND or is_array(value) or isinstance(value, (str, Chosen))

@@ -1,0 +1,128 @@
+"""Sums of what a mask leaves of a row, whose ends are values: the loop goes from one to the other.
+
+    lane i in 7767 {                               lane i in 7767 from %6 to %11 {
+      %7 = ge (index i), %6                          %7 = ge (index i), %6
+      %12 = lt (index i), %11                        ...
+      %16 = select (and_ %7, %12), %14, 0.0
+      %17 = reduce add %16 over i {...}
+
+A window says that what lies outside of it is nothing to all that the axis has: identities of its
+reductions, checks that hold. So a back end may leave it out, or not: the masks stay. The order of
+a sum stays that of the whole row, as in ``bounds``, of which this is the other half: an end that
+is an index expression becomes the extent itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from ...ir.indices.index import plain_symbol
+from ...ir.kernels.kernel import (
+    Apply,
+    Axis,
+    Check,
+    Const,
+    Index,
+    Kernel,
+    Load,
+    Reduce,
+    Stmt,
+    identity,
+)
+from ...ir.record import record, replace
+from ...ir.scalar.primitives import PRIMITIVES
+from ...ir.types import I64
+
+LEAST = 64  # elements, below which a loop is as fast as finding where it begins
+
+
+def with_windows(kernel: Kernel) -> Kernel:
+    """The kernel with the windows that its masks tell."""
+    if any(axis.low or axis.high for axis in kernel.axes):
+        return kernel
+    return replace(kernel, axes=tuple(
+        axis if axis.kind == "par" or (isinstance(axis.extent, int) and axis.extent < LEAST)
+        else _with_window(kernel, axis) for axis in kernel.axes))
+
+
+def _with_window(kernel: Kernel, axis: Axis) -> Axis:
+    moving = kernel.value_axes
+    along = [stmt for at, stmt in enumerate(kernel.body) if axis.name in (
+        moving[stmt.name] if stmt.name else kernel.effect_axes.get(at, ()))
+        or (isinstance(stmt, Reduce) and stmt.axis == axis.name)]
+    if not any(isinstance(stmt, Reduce) and stmt.axis == axis.name for stmt in along) or not all(
+            isinstance(stmt, (Apply, Const, Index, Load, Reduce, Check)) for stmt in along):
+        return axis
+    by_name = {stmt.name: stmt for stmt in kernel.body if stmt.name}
+    ends: dict[str, tuple[str, str]] = {}
+    for test, end, value in _ends(kernel, axis.name):
+        ends.setdefault(end, (test, value))
+    for some in (ends.keys(), {"low"}, {"high"}):
+        outside = _Outside(by_name, frozenset(ends[end][0] for end in some if end in ends))
+        if outside.tests and all(map(outside.is_nothing, along)):
+            return replace(axis, **{end: value for end, (_, value) in ends.items() if end in some})
+    return axis
+
+
+def _ends(kernel: Kernel, axis: str) -> Iterator[tuple[str, str, str]]:
+    """Comparisons of an index of the axis with a value that is one for all of the kernel: their
+    names, which end they are, and the value."""
+    by_name = {stmt.name: stmt for stmt in kernel.body if stmt.name}
+    for stmt in kernel.body:
+        if isinstance(stmt, Apply) and stmt.prim in ("ge", "lt"):
+            place, value = (by_name[name] for name in stmt.args)
+            if isinstance(place, Index) and plain_symbol(place.expr) == axis and (
+                    value.dtype == I64 and not kernel.value_axes[value.name]):
+                yield stmt.name, "low" if stmt.prim == "ge" else "high", value.name
+
+
+@record(frozen=True)
+class _Outside:
+    """What statements are where not all of some tests hold."""
+
+    by_name: Mapping[str, Stmt]
+    tests: frozenset[str]
+
+    def is_nothing(self, stmt: Stmt) -> bool:
+        """Whether a statement does nothing there."""
+        if isinstance(stmt, Check):
+            return self.value(stmt.value) is not None and bool(self.value(stmt.value))
+        if not isinstance(stmt, Reduce):
+            return True
+        value, neutral = self.value(stmt.value), identity(stmt.combine, stmt.dtype)
+        return value is not None and np.asarray(value, stmt.dtype.numpy).tobytes() == np.asarray(
+            neutral, stmt.dtype.numpy).tobytes()
+
+    def value(self, name: str) -> Any:
+        """The one value that a name has there; None where it may have several."""
+        stmt = self.by_name[name]
+        if isinstance(stmt, Const):
+            return np.asarray(stmt.value, stmt.dtype.numpy)
+        if not isinstance(stmt, Apply):
+            return None
+        if self.tests <= self._conjuncts(name):
+            return np.False_
+        args = [self.value(each) for each in stmt.args]
+        if stmt.prim == "select" and args[0] is not None:
+            return args[1 if args[0] else 2]
+        if stmt.prim in ("and_", "or_") and any(
+                arg is not None and bool(arg) == (stmt.prim == "or_") for arg in args) and (
+                    stmt.dtype.name == "bool"):
+            return np.bool_(stmt.prim == "or_")
+        if any(arg is None for arg in args):
+            return None
+        primitive = PRIMITIVES[stmt.prim]
+        with np.errstate(all="ignore"):
+            return np.asarray(primitive.numpy(
+                *args, *((stmt.dtype,) if primitive.rule == "convert" else ()))).astype(
+                    stmt.dtype.numpy)
+
+    def _conjuncts(self, name: str) -> frozenset[str]:
+        """The tests that all hold where this one does."""
+        stmt = self.by_name[name]
+        if isinstance(stmt, Apply) and stmt.prim == "and_":
+            return frozenset().union(*map(self._conjuncts, stmt.args))
+        return frozenset((name,))
