@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from .graph import Value, constant_of
 from .indices.index import Dim, Expr
 from .indices.space import is_transparent
 from .ops.control.region import Looping
@@ -48,6 +49,37 @@ def _has_known_places(control: Looping) -> bool:
     return True
 
 
+def _changes_a_part(param: Value, result: Value) -> bool:
+    """Whether a round leaves elements as they are but for those between places that it computes:
+    all rounds of all elements are far more than these."""
+    node = result.node
+    if node is None or node.op.name not in ("select", "masked") or param not in node.inputs[1:]:
+        return False
+    pending, seen = [node.inputs[0]], set[Value]()
+    while pending:
+        test = pending.pop().node
+        if test is None or test.results[0] in seen:
+            continue
+        seen.add(test.results[0])
+        if test.op.name == "and_":
+            pending += test.inputs
+        elif test.op.name in ("lt", "ge", "le", "gt") and any(
+                _is_iota(one) and _is_one_for_all(other)
+                for one, other in (test.inputs, test.inputs[::-1])):
+            return True
+    return False
+
+
+def _is_iota(value: Value) -> bool:
+    return value.node is not None and value.node.op.name == "iota"
+
+
+def _is_one_for_all(value: Value) -> bool:
+    node = value.node
+    return (node is not None and node.op.name == "broadcast" and node.inputs[0].type.rank == 0
+            and constant_of(node.inputs[0]) is None)
+
+
 def common_shape(control: Looping) -> tuple[Dim, ...] | None:
     """The shape of all that goes from round to round, if each element does so by itself; None for
     few numbers, too."""
@@ -56,6 +88,8 @@ def common_shape(control: Looping) -> tuple[Dim, ...] | None:
         return None
     shape: tuple[Dim, ...] = body.results[0].shape
     if any(value.shape != shape for value in (*body.params[:control.carried], *body.results)):
+        return None
+    if any(map(_changes_a_part, body.params[:control.carried], body.results)):
         return None
     moving = set(body.params[:control.carried])
     for node in body.nodes:

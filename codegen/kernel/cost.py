@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ...ir.indices.index import Dim, product
+from ...ir.indices.index import Dim, ceil_div, product
 from ...ir.kernels.kernel import Apply, Contract, Kernel, Reduce, Sort, Stmt
 from ...ir.scalar.primitives import PRIMITIVES
 
 SORTING = 32  # for each element of a row
+ROUNDS = 64   # of a loop that goes through an array part by part, at least
 
 
 def is_composite(stmt: Stmt) -> bool:
@@ -21,8 +22,9 @@ def is_heavy(stmt: Stmt) -> bool:
     return isinstance(stmt, Apply) and PRIMITIVES[stmt.prim].cost > 1
 
 
-def kernel_work(kernel: Kernel) -> Dim:
-    """An estimate of a launch's scalar operations."""
+def kernel_work(kernel: Kernel, in_rounds: bool = False) -> Dim:
+    """An estimate of a launch's scalar operations. What rounds of a loop have a window of each is
+    taken to be a part for each of ``ROUNDS`` of them."""
     cost = 1
     for stmt in kernel.body:
         if isinstance(stmt, Apply):
@@ -31,4 +33,6 @@ def kernel_work(kernel: Kernel) -> Dim:
             cost += 1
         elif isinstance(stmt, Sort):
             cost += SORTING
-    return product(axis.extent for axis in kernel.axes) * cost
+    extents = [axis.extent if not (in_rounds and (axis.low or axis.high)) else
+               ceil_div(axis.extent, ROUNDS) for axis in kernel.axes]
+    return product(extents) * cost

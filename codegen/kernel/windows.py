@@ -1,4 +1,4 @@
-"""Sums of what a mask leaves of a row, whose ends are values: the loop goes from one to the other.
+"""Loops over what a mask leaves of a row, whose ends are values: from one to the other.
 
     lane i in 7767 {                               lane i in 7767 from %6 to %11 {
       %7 = ge (index i), %6                          %7 = ge (index i), %6
@@ -7,14 +7,14 @@
       %17 = reduce add %16 over i {...}
 
 A window says that what lies outside of it is nothing to all that the axis has: identities of its
-reductions, checks that hold. So a back end may leave it out, or not: the masks stay. The order of
-a sum stays that of the whole row, as in ``bounds``, of which this is the other half: an end that
-is an index expression becomes the extent itself.
+reductions, checks that hold, elements that are stored where they are. So a back end may leave it
+out, or not: the masks stay. The order of a sum stays that of the whole row, as in ``bounds``, of
+which this is the other half: an end that is an index expression becomes the extent itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -30,38 +30,56 @@ from ...ir.kernels.kernel import (
     Load,
     Reduce,
     Stmt,
+    Store,
     identity,
 )
+from ...ir.plans.plan import Launch, Plan, all_steps
 from ...ir.record import record, replace
 from ...ir.scalar.primitives import PRIMITIVES
 from ...ir.types import I64
 
+Pairs = frozenset[tuple[str, str]]  # parameters that are one memory
+
 LEAST = 64  # elements, below which a loop is as fast as finding where it begins
 
 
-def with_windows(kernel: Kernel) -> Kernel:
-    """The kernel with the windows that its masks tell."""
-    if any(axis.low or axis.high for axis in kernel.axes):
+def with_windows(plan: Plan) -> Plan:
+    """The plan with kernels that have the windows that their masks tell."""
+    shared: dict[str, Pairs] = {}
+    for step in all_steps(plan.steps):
+        if isinstance(step, Launch):
+            pairs = _shared(plan.kernels[step.kernel], step)
+            shared[step.kernel] = shared.get(step.kernel, pairs) & pairs
+    return replace(plan, kernels={name: _windowed(kernel, shared.get(name, frozenset()))
+                                  for name, kernel in plan.kernels.items()})
+
+
+def _shared(kernel: Kernel, launch: Launch) -> Pairs:
+    pairs = list(zip(kernel.params, launch.args, strict=True))
+    return frozenset((one.name, other.name) for one, where in pairs if one.mutable
+                     for other, there in pairs if where == there)
+
+
+def _windowed(kernel: Kernel, shared: Pairs) -> Kernel:
+    if kernel.sorts or any(axis.low or axis.high for axis in kernel.axes):
         return kernel
     return replace(kernel, axes=tuple(
-        axis if axis.kind == "par" or (isinstance(axis.extent, int) and axis.extent < LEAST)
-        else _with_window(kernel, axis) for axis in kernel.axes))
+        axis if isinstance(axis.extent, int) and axis.extent < LEAST
+        else _with_window(kernel, axis, shared) for axis in kernel.axes))
 
 
-def _with_window(kernel: Kernel, axis: Axis) -> Axis:
-    moving = kernel.value_axes
-    along = [stmt for at, stmt in enumerate(kernel.body) if axis.name in (
-        moving[stmt.name] if stmt.name else kernel.effect_axes.get(at, ()))
-        or (isinstance(stmt, Reduce) and stmt.axis == axis.name)]
-    if not any(isinstance(stmt, Reduce) and stmt.axis == axis.name for stmt in along) or not all(
-            isinstance(stmt, (Apply, Const, Index, Load, Reduce, Check)) for stmt in along):
-        return axis
+def _with_window(kernel: Kernel, axis: Axis, shared: Pairs) -> Axis:
     by_name = {stmt.name: stmt for stmt in kernel.body if stmt.name}
     ends: dict[str, tuple[str, str]] = {}
     for test, end, value in _ends(kernel, axis.name):
         ends.setdefault(end, (test, value))
+    if not ends:
+        return axis
+    along = [stmt for at, stmt in enumerate(kernel.body) if axis.name in (
+        kernel.value_axes[stmt.name] if stmt.name else kernel.effect_axes.get(at, ()))
+        or (isinstance(stmt, Reduce) and stmt.axis == axis.name)]
     for some in (ends.keys(), {"low"}, {"high"}):
-        outside = _Outside(by_name, frozenset(ends[end][0] for end in some if end in ends))
+        outside = _Outside(by_name, frozenset(ends[end][0] for end in some if end in ends), shared)
         if outside.tests and all(map(outside.is_nothing, along)):
             return replace(axis, **{end: value for end, (_, value) in ends.items() if end in some})
     return axis
@@ -79,22 +97,47 @@ def _ends(kernel: Kernel, axis: str) -> Iterator[tuple[str, str, str]]:
                 yield stmt.name, "low" if stmt.prim == "ge" else "high", value.name
 
 
+def needed(kernel: Kernel, names: Iterable[str]) -> list[Stmt]:
+    """The statements that values are made of, in order."""
+    wanted = set(names)
+    found = []
+    for stmt in reversed(kernel.body):
+        if stmt.name in wanted:
+            wanted.update(stmt.operands)
+            found.append(stmt)
+    return found[::-1]
+
+
 @record(frozen=True)
 class _Outside:
     """What statements are where not all of some tests hold."""
 
     by_name: Mapping[str, Stmt]
     tests: frozenset[str]
+    shared: Pairs
 
     def is_nothing(self, stmt: Stmt) -> bool:
         """Whether a statement does nothing there."""
         if isinstance(stmt, Check):
-            return self.value(stmt.value) is not None and bool(self.value(stmt.value))
+            return bool(self.value(stmt.value))
+        if isinstance(stmt, Store):
+            return self._stays(stmt)
         if not isinstance(stmt, Reduce):
-            return True
+            return isinstance(stmt, (Apply, Const, Index, Load))
         value, neutral = self.value(stmt.value), identity(stmt.combine, stmt.dtype)
         return value is not None and np.asarray(value, stmt.dtype.numpy).tobytes() == np.asarray(
             neutral, stmt.dtype.numpy).tobytes()
+
+    def _stays(self, stmt: Store) -> bool:
+        """Whether an element is stored where it has been read."""
+        if stmt.guard or stmt.accumulate:
+            return False
+        source = self.by_name[stmt.value]
+        while isinstance(source, Apply) and source.prim == "select" and (
+                (chosen := self.value(source.args[0])) is not None):
+            source = self.by_name[source.args[1 if chosen else 2]]
+        return isinstance(source, Load) and not source.guard and (
+            source.indices == stmt.indices and (stmt.param, source.param) in self.shared)
 
     def value(self, name: str) -> Any:
         """The one value that a name has there; None where it may have several."""

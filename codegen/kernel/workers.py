@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...ir.indices.index import Dim
-from ...ir.plans.plan import Group, Launch, Plan, Relation, map_launches, tasks_of
+from ...ir.plans.plan import (
+    Group,
+    Launch,
+    Loop,
+    Plan,
+    Relation,
+    all_steps,
+    map_launches,
+    tasks_of,
+)
 from ...ir.record import replace
 from .cost import kernel_work
 
@@ -20,13 +29,18 @@ PARALLEL_WORK = 1 << 18
 
 def with_workers(plan: Plan) -> Plan:
     """The plan with ``parallel`` where its launches and groups have enough work for it."""
-    known = {name: (tasks_of(kernel), kernel_work(kernel)) for name, kernel in plan.kernels.items()}
+    inside = {(step.kernel, step.args) for loop in all_steps(plan.steps) if isinstance(loop, Loop)
+              for step in all_steps((*loop.test, *loop.body)) if isinstance(step, Launch)}
+
+    def work(step: Launch) -> tuple[Dim, Dim]:
+        kernel = plan.kernels[step.kernel]
+        return tasks_of(kernel), kernel_work(kernel, (step.kernel, step.args) in inside)
 
     def launch(step: Launch) -> Launch:
-        return replace(step, parallel=_parallel([known[step.kernel]]))
+        return replace(step, parallel=_parallel([work(step)]))
 
     def group(step: Group) -> Group:
-        return replace(step, parallel=_parallel([known[each.kernel] for each in step.launches]))
+        return replace(step, parallel=_parallel(list(map(work, step.launches))))
 
     return replace(plan, steps=map_launches(plan.steps, launch, group))
 

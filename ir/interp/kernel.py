@@ -7,7 +7,7 @@ tasks do not show, so every schedule of a kernel means the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -19,6 +19,7 @@ from ..indices.index import Dim, Symbol, symbols_of
 from ..indices.walk import evaluate, fold
 from ..kernels.kernel import (
     Apply,
+    Axis,
     Carry,
     Check,
     Compress,
@@ -272,6 +273,9 @@ class _KernelRun:
         if stmt.accumulate:
             np.add.at(memory, inside, data)  # one by one, in index order
         else:
+            if not stmt.guard:
+                self._check_window(stmt, self.kernel.axes, np.broadcast_to(value, shape),
+                                   memory[inside].reshape(shape))
             memory[inside] = data
 
     def _sort(self, stmt: Sort) -> None:
@@ -322,26 +326,32 @@ class _KernelRun:
         # A value without the axis counts as often as the axis is long.
         shape = np.broadcast_shapes(value.shape, self.axes[stmt.axis].shape)
         value = np.broadcast_to(value, shape)
-        self._check_window(stmt, value, start)
+        self._check_window(stmt, [self.kernel.axis(stmt.axis)], value, start)
         if stmt.order is not None:
             total = reduce_in_order(combine, np.moveaxis(value, at, -1), start, stmt.order)
             return np.expand_dims(total, at)
         return np.asarray(combine.reduce(value, axis=at, keepdims=True, dtype=stmt.dtype.numpy,
                                          initial=start))
 
-    def _check_window(self, stmt: Reduce, value: Array, neutral: Array) -> None:
-        """Raises VerifyError (W601) where something lies outside of the window of an axis."""
-        axis = self.kernel.axis(stmt.axis)
+    def _outside(self, axis: Axis) -> Array:
+        """The indices of an axis that lie outside of its window."""
         place = self.axes[axis.name]
-        inside = np.ones_like(place, np.bool_)
+        found = np.zeros_like(place, np.bool_)
         if axis.low:
-            inside &= place >= self.values[axis.low]
+            found |= place < self.values[axis.low]
         if axis.high:
-            inside &= place < self.values[axis.high]
-        others = value[np.broadcast_to(~inside, value.shape)]
-        if (others.view(np.uint8) != np.broadcast_to(neutral, others.shape).copy().view(
-                np.uint8)).any():
-            raise error("W601", f"{stmt.name} has terms outside of the window of '{axis}'")
+            found |= place >= self.values[axis.high]
+        return found
+
+    def _check_window(self, stmt: Stmt, axes: Iterable[Axis], found: Array, known: Array) -> None:
+        """Raises VerifyError (W601) where something happens outside of the window of an axis."""
+        for axis in axes:
+            if (axis.low or axis.high) and found.shape[self.position(axis.name)] > 1:
+                where = np.broadcast_to(self._outside(axis), found.shape)
+                one, other = (np.broadcast_to(each, found.shape)[where] for each in (found, known))
+                if one.tobytes() != other.tobytes():
+                    raise error("W601", f"{stmt.name or 'a store'} has something outside of the "
+                                        f"window of '{axis}'")
 
     def _contract(self, stmt: Contract) -> Array:
         lhs, rhs = self.values[stmt.lhs], self.values[stmt.rhs]

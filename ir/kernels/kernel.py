@@ -87,8 +87,9 @@ class Local(Param):
 class Axis:
     """``kind name in extent by block``; a lane axis has block 0: the block is the extent.
 
-    A loop axis may have a window, ``from low to high``: values of the kernel, outside of which all
-    that is reduced along the axis is an identity.
+    An axis may have a window, ``from low to high``: values that are one for all of the kernel.
+    Outside of it all that is reduced along the axis is an identity, and elements that are stored
+    are there already.
     """
 
     name: str

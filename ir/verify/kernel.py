@@ -60,7 +60,7 @@ def check_axes(kernel: Kernel) -> Problems:
                 or axis.block < 0:
             yield None, f"axis '{axis}' has no valid kind and block"
         for end in filter(None, (axis.low, axis.high)):
-            if axis.kind == "par" or dtypes.get(end) != I64 or kernel.value_axes[end]:
+            if dtypes.get(end) != I64 or kernel.value_axes[end]:
                 yield None, f"axis '{axis}' has no window of values that are one for all"
         seen.add(axis.name)
     if any(name.startswith("%") for name in dims):

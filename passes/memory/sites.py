@@ -22,7 +22,7 @@ from ...ir.diagnose import error
 from ...ir.graph import Graph, Value
 from ...ir.indices.index import Dim, symbol, symbols_of
 from ...ir.kernels.access import may_share
-from ...ir.kernels.kernel import Contract, Kernel, Reduce, Store
+from ...ir.kernels.kernel import Contract, Kernel, Store
 from ...ir.plans.calls import Body, BranchCall, Call, GroupCall, HostCall, LoopCall
 from ...ir.plans.plan import KernelCall
 from ...ir.record import field, record
@@ -315,12 +315,11 @@ def overwritten(
 def overwritable(kernel: Kernel) -> dict[str, frozenset[str]]:
     """For each parameter that is written, the ones whose memory it may be given.
 
-    Only in elementwise kernels: every point reads an element and then writes the same one, which
-    no other point touches, so all axes take part in the index and there are no loops in order,
-    no reductions and no masked stores.
+    Every point reads an element and then writes the same one, which no other point touches: all
+    axes take part in the index, and there are no loops in order, no products and no masked stores.
     """
     if any(axis.kind == "seq" for axis in kernel.axes) or any(
-            isinstance(stmt, (Reduce, Contract)) for stmt in kernel.body):
+            isinstance(stmt, Contract) for stmt in kernel.body):
         return {}
     moving = {axis.name for axis in kernel.axes if axis.extent != 1}
     stores: dict[str, list[Store]] = {}

@@ -16,10 +16,10 @@ order, whatever the width.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 
-from ....ir.indices.index import Dim
+from ....ir.indices.index import Dim, ceil_div, product
 from ....ir.kernels.kernel import (
     Axis,
     Check,
@@ -41,6 +41,7 @@ from ....ir.record import replace
 from ....ir.types import DType
 from ...kernel.nest import Ends, Loop, inside, nest
 from ...kernel.pieces import all_ranges, piece
+from ...kernel.windows import needed
 from ..dims import emit_dim
 from ..sorts.compress import emit_compress
 from ..sorts.long_row import emit_long_row, is_long_row
@@ -74,9 +75,12 @@ def emit_kernel(
     stmts = StmtEmitter(f, kernel, target)
     f.asks(f"@{pool}_poll(ptr {stmts.status})")
     stmts.use_scratch("%scratch")
+    ends = _window_ends(kernel, stmts)
     # The one task of a kernel is what it is called for, if it is called.
-    with nullcontext("0") if tasks_of(kernel) == 1 else f.loop("%begin", "%end") as task:
+    with nullcontext("0") if tasks_of(kernel) == 1 else f.loop(
+            *_tasks_inside(kernel, stmts, ends)) as task:
         scope = stmts.task_scope(task)
+        scope.values.update(ends)
         last = kernel.body[-1] if kernel.body else None
         if isinstance(last, Ranked):
             emit_ranked(stmts, scope, last)
@@ -91,6 +95,33 @@ def emit_kernel(
             _stages(f, kernel, stmts, scope)
     f.ret("i1 false" if tells else "void")
     return f
+
+
+def _window_ends(kernel: Kernel, stmts: StmtEmitter) -> dict[str, LlvmValue]:
+    """Where windows of par axes begin and end, and what that is made of: one for all tasks."""
+    names = {end for axis in kernel.axes if axis.kind == "par"
+             for end in (axis.low, axis.high) if end}
+    scope = Scope(dict(stmts.dims))
+    for stmt in needed(kernel, names):
+        stmts.emit(scope, stmt)
+    return scope.values
+
+
+def _tasks_inside(
+    kernel: Kernel, stmts: StmtEmitter, ends: Mapping[str, LlvmValue]
+) -> tuple[str, str]:
+    """Of the tasks that are to be run, those in the window of the first axis of tasks."""
+    f, begin, end = stmts.f, "%begin", "%end"
+    axis, *others = (axis for axis in kernel.axes if axis.kind == "par")
+    inner = emit_dim(f, product(ceil_div(other.extent, other.block) for other in others), stmts.dims)
+    if axis.low:
+        first = f(f"udiv i64 {stmts.most(ends[axis.low].ref, '0')}, {axis.block}")
+        begin = stmts.most(begin, stmts.least(f(f"mul i64 {first}, {inner}"), end))
+    if axis.high:
+        high = stmts.most(stmts.least(ends[axis.high].ref, emit_dim(f, axis.extent, stmts.dims)), "0")
+        last = f(f"udiv i64 {f(f'add i64 {high}, {axis.block - 1}')}, {axis.block}")
+        end = stmts.most(begin, stmts.least(f(f"mul i64 {last}, {inner}"), end))
+    return begin, end
 
 
 def _stages(f: FunctionText, kernel: Kernel, stmts: StmtEmitter, scope: Scope) -> None:
@@ -168,7 +199,8 @@ class _KernelEmitter:
     def _task(self, scope: Scope, span: tuple[Dim, Dim] | None) -> None:
         uniform = self._uniform({name for name in (self.vector, *self.loops) if name})
         for stmt in uniform:
-            self.stmts.emit(scope, stmt)
+            if stmt.name not in scope.values:  # it is one of all tasks
+                self.stmts.emit(scope, stmt)
         self.done = set(map(id, uniform))
         self.kept = self._rows_kept()
         items = nest(self.kernel, self.loops, frozenset(self.kept))
@@ -183,6 +215,10 @@ class _KernelEmitter:
             start = self.stmts.most(start, emit_dim(self.f, span[0], scope.axes))
             stop = self.stmts.least(stop, emit_dim(self.f, span[1], scope.axes))
             stop = self.stmts.most(start, stop)
+        if axis.low or axis.high:
+            first, last = span_of(self.stmts, scope, axis, self.width)
+            start = self.stmts.most(start, first)
+            stop = self.stmts.most(start, self.stmts.least(stop, last))
         for at, width, mask in self._steps(axis, start, stop, span):
             self._run(scope.step(self.vector, at, width, mask), items)
 
@@ -210,9 +246,10 @@ class _KernelEmitter:
     ) -> Iterator[tuple[str, int, str | None]]:
         """Yield (index, width, mask) of the full steps, as a loop, and of what is left."""
         width = self.width
-        alone = axis.extent if isinstance(axis.extent, int) and axis.extent <= axis.block else None
-        whole = not (axis.extent % width or axis.block % width
-                     ) if isinstance(axis.extent, int) else False
+        alone, whole = None, False
+        if isinstance(axis.extent, int) and not (axis.low or axis.high):
+            alone = axis.extent if axis.extent <= axis.block else None
+            whole = not (axis.extent % width or axis.block % width)
         if span is not None:
             first, last = span
             whole = False

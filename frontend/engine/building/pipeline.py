@@ -108,7 +108,7 @@ def _tile(known: Known) -> Known:
     def tiled(calls: Sequence[KernelCall]) -> list[KernelCall]:
         kernels = {id(call.kernel): call.kernel for call in calls}
         made = {key: _tile_gpu(kernel) if known.target.kind == "gpu" else
-                with_windows(tile_cpu(kernel, known.target)) for key, kernel in kernels.items()}
+                tile_cpu(kernel, known.target) for key, kernel in kernels.items()}
         return [replace(call, kernel=made[id(call.kernel)]) for call in calls]
 
     return replace(known, calls=map_kernels(known.calls, tiled))
@@ -144,6 +144,10 @@ def _workers(known: Known) -> Known:
 def _bound(known: Known) -> Known:
     # A block of Triton's has a size of its own.
     return known if known.target.kind == "gpu" else replace(known, calls=with_bounds(known.calls))
+
+
+def _open_windows(known: Known) -> Known:
+    return known if known.target.kind == "gpu" else replace(known, _plan=with_windows(known.plan))
 
 
 def _fuse_loops(known: Known) -> Known:
@@ -194,6 +198,7 @@ STEPS: tuple[Step, ...] = (
     Step("group", "calls", lambda known: replace(known, calls=group(known.graph, known.calls))),
     Step("tile", "calls", _tile),                  # blocks, vectors and the like for the target
     Step("memory", "plan", _memory),               # a place for every value
+    Step("windows", "plan", _open_windows),        # loops over parts, from end to end
     Step("workers", "plan", _workers),             # which launches are shared out
     Step("loops", "plan", _fuse_loops),            # which loops are one piece of code
     Step("clock", "code", _clock),                 # times of rows, for a profile
@@ -302,7 +307,7 @@ class Stages:
     def plan_for(self, target: Target) -> Plan:
         """The plan with kernels tiled for ``target``."""
         known = replace(self.after("group"), target=target)
-        for name in ("tile", "memory", "workers", "loops"):
+        for name in ("tile", "memory", "windows", "workers", "loops"):
             known = self._taken(next(step for step in STEPS if step.name == name), known)
         return known.plan
 
