@@ -15,6 +15,7 @@ import numpy as np
 from ....ir.diagnose import ShapeError, error
 from ....ir.indices.dims import differ, larger, nonnegative
 from ....ir.indices.index import Dim, product
+from ....ir.kernels.kernel import identity
 from ....ir.types import as_dtype
 from ...tracing.context.active import current
 from ...tracing.operand import (
@@ -65,7 +66,7 @@ def _reduced(
     if initial is not None:
         initial = to_tracer(_storable(initial, x.dtype), x.dtype)
         if op not in _NEUTRAL:
-            x = _with_one_more(_chosen(x, where, initial), axes, initial)
+            x = _with_one_more(_chosen(x, where, identity(op, x.type.dtype)), axes, initial)
     nothing = any(x.type.shape[at] == 0 for at in axes)
     kept = tuple(dim for at, dim in enumerate(x.type.shape) if at not in axes)
     result: Any

@@ -22,7 +22,7 @@ from ....ir.diagnose import error
 from ....ir.indices.index import product as product_of
 from ....ir.types import I64, number_kind
 from ...tracing.arrays import views
-from ...tracing.arrays.selection import Firsts, Places, Selection
+from ...tracing.arrays.selection import Places, Selection
 from ...tracing.context.active import current
 from ...tracing.operand import cast, masked, reshape, result_dtype, strong
 from ...tracing.values.tracer import Tracer
@@ -108,13 +108,7 @@ def _item(x: Selection, index: Any) -> Any:
     if not whole:
         raise x.refused("indexed")
     size = product_of(x.mask.type.shape)
-    if isinstance(x, Firsts):
-        place = x.place(first)
-    else:
-        until: Any = np.cumsum(ravel(x.mask))
-        count = np.sum(x.mask)
-        number = np.where(np.less(first, 0), count + first, first) + 1
-        place = np.where(number <= 0, as_number(size), np.searchsorted(until, number))
+    place = x.place(first)
     flat = reshape(x.array, (size, *x.array.type.shape[rank:]))
     found = getitem(flat, (place, *rest))
     if np.ndim(first) == 0 and found.ndim:  # a row, which NumPy makes a view
@@ -136,7 +130,7 @@ def _sorted(x: Selection, axis: Any = -1, kind: Any = None, order: Any = None, *
     last = _LAST.get(number_kind(x.dtype))
     last = int(np.iinfo(x.dtype).max) if last is None else last
     values: Any = np.sort(ravel(masked(x.mask, x.array, last)))
-    return chosen(values, counted(values) < np.sum(x.mask))
+    return chosen(values, counted(values) < x.count)
 
 
 def _unique(x: Selection, return_index: bool = False, return_inverse: bool = False,
@@ -147,17 +141,21 @@ def _unique(x: Selection, return_index: bool = False, return_inverse: bool = Fal
     found = _sorted(x, axis)
     first = firsts(found.array, equal_nan) & found.mask
     values = chosen(found.array, first)
-    return (values, chosen(lengths(first, np.sum(x.mask)), first)) if return_counts else values
+    return (values, chosen(lengths(first, x.count), first)) if return_counts else values
 
 
-def _place_of(function: Callable[..., Any], largest: bool) -> Callable[..., Any]:
-    """The number of the largest or least element among those that are chosen."""
+def _place_of(function: Callable[..., Any], extreme: Callable[..., Any]) -> Callable[..., Any]:
+    """The number of the first of the largest or least elements among those that are chosen."""
     def place(x: Selection, axis: Any = None) -> Any:
         _plainly(x, axis, "searched along an axis")
-        array, worst = not_nothing(x, largest, f"np.{function.__name__}")
-        found: Any = function(ravel(np.where(x.mask, array, worst)))
-        until: Any = np.cumsum(ravel(x.mask))
-        return np.maximum(until[found] - 1, 0)  # all may be the worst there is
+        array, worst = not_nothing(x, extreme is np.max, f"np.{function.__name__}")
+        array, mask = ravel(array), ravel(x.mask)
+        hit = array == extreme(np.where(mask, array, worst))
+        if number_kind(x.dtype) == "f":
+            hit = hit | np.isnan(array)
+        size = as_number(array.type.shape[0])
+        found: Any = np.min(counted(array), where=mask & hit, initial=size)
+        return x.number(np.minimum(found, size - 1)) - 1
 
     return place
 
@@ -184,8 +182,8 @@ def _differences(x: Selection, n: int = 1, axis: Any = -1) -> Selection:
 # What has a meaning of its own for elements of which it is not known how many there are.
 ON_SELECTIONS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
     operator.getitem: _item, np.sort: _sorted, np.unique: _unique, np.cumsum: _running,
-    np.diff: _differences, np.argmax: _place_of(np.argmax, True),
-    np.argmin: _place_of(np.argmin, False), **STACKED})
+    np.diff: _differences, np.argmax: _place_of(np.argmax, np.max),
+    np.argmin: _place_of(np.argmin, np.min), **STACKED})
 
 
 def _dot(a: Any, b: Any, out: Any = None) -> Any:

@@ -21,7 +21,7 @@ from ....ir.types import I64
 from ...face import tree
 from ...tracing.arrays import views
 from ...tracing.arrays.grid import Grid
-from ...tracing.arrays.selection import Selection
+from ...tracing.arrays.selection import Run, Selection
 from ...tracing.context.active import current
 from ...tracing.operand import as_dim
 from ...tracing.values.tracer import Tracer
@@ -39,6 +39,9 @@ def realised(x: Selection | Grid) -> Tracer:
 
     if isinstance(x, Grid):
         index, array = _places_in_grid(x), x.array
+    elif isinstance(x, Run):
+        number = current().emit("iota", axis=0, dtype=I64, shape=(as_dim(x.count),))
+        index, array = (number + x.start,), x.array
     elif x.known is not None:
         index, array = np.nonzero(x.known), x.array
     else:

@@ -180,8 +180,7 @@ def not_nothing(x: Selection, largest: bool, name: str) -> tuple[Any, Any]:
     if x.dtype.kind == "c":
         raise error("W113", f"{name} of x[mask] of complex numbers is not supported",
                     types=[x.array.type], hint=f"{name} of np.where(mask, x, what none is beyond)")
-    some: Any = np.any(x.mask)
-    spare = broadcast(cast(some, np.dtype(np.int64)) - 1, x.array.type.shape)
+    spare = broadcast(cast(to_tracer(x.some), np.dtype(np.int64)) - 1, x.array.type.shape)
     array = current().emit("ensure", x.array, spare, message=(
         f"{name} of x[mask], which has no elements, has no value"))
     if number_kind(x.dtype) == "f":

@@ -13,7 +13,7 @@ import numpy as np
 
 from ....ir.indices.index import product
 from ....ir.types import I64
-from ...tracing.arrays.selection import Firsts, Selection
+from ...tracing.arrays.selection import Firsts, Run, Selection
 from ...tracing.context.active import current
 from ...tracing.context.distance import bound_of, bounds_of, is_computed
 from ...tracing.operand import as_int, cast, reshape, strong, to_tracer
@@ -23,6 +23,7 @@ from .index import as_number, getitem
 from .windows import length_of
 
 _I64 = np.dtype(np.int64)
+_FAR = 1 << 62  # beyond the end of any array
 
 
 def computed_slice(index: Any) -> tuple[tuple[Any, ...], slice] | None:
@@ -90,8 +91,28 @@ def taken_run(x: Any, whole: Any, run: slice) -> Selection:
         spare = part.type.shape[0] - bound_of(current(), run.stop)
         if isinstance(spare, int) and spare >= 0:
             return Firsts(part, run.stop, current().builder.locs, shares=isinstance(x, Tracer))
+    if run.step == 1:
+        part = current().api.getitem(x, whole)
+        start, stop = ends_of(run, as_number(part.type.shape[0]))
+        return Run(part, start, stop, current().builder.locs, shares=isinstance(x, Tracer))
     part, mask = parts_of_run(x, whole, run)
     return Selection(part, mask, current().builder.locs, shares=isinstance(x, Tracer))
+
+
+def ends_of(run: slice, size: Any) -> tuple[Any, Any]:
+    """From where to where a slice goes of so many elements, neither beyond an end of them."""
+    def end(bound: Any, default: Any) -> Any:
+        if bound is None:
+            return default
+        if is_computed(bound):
+            if bound.dtype == np.uint64:
+                bound = np.minimum(bound, np.uint64(_FAR))
+            bound = cast(to_tracer(bound), _I64)
+        if is_computed(bound) and is_natural(bound):
+            return np.minimum(bound, size)
+        return np.where(np.less(bound, 0), np.maximum(bound + size, 0), np.minimum(bound, size))
+
+    return end(run.start, 0), end(run.stop, size)
 
 
 def is_natural(x: Any) -> bool:
@@ -113,9 +134,11 @@ def sliced(x: Selection, run: slice) -> Selection:
     step = 1 if run.step is None else as_int(run.step, "slice step")
     if not step:
         raise ValueError("slice step cannot be zero")
+    if isinstance(x, Run) and step == 1:
+        start, stop = ends_of(run, x.count)
+        return Run(x.array, x.start + start, x.start + stop, current().builder.locs, shares=True)
     array, mask = flat(x)
-    until: Any = np.cumsum(mask)
-    inside = mask & within(until - 1, np.sum(mask), slice(run.start, run.stop, step))
+    inside = mask & within(x.numbers() - 1, x.count, slice(run.start, run.stop, step))
     if step < 0:
         array, inside = flip(array, 0), flip(inside)
     return Selection(array, inside, current().builder.locs, shares=True)
@@ -130,23 +153,20 @@ def flat(x: Selection) -> tuple[Any, Any]:
     return reshape(x.array, (size, *x.array.type.shape[rank:])), ravel(x.mask)
 
 
-def aligned(x: Any, mask: Any) -> Any:
-    """The elements of x, chosen ones or those of a vector, at the places where a mask holds; of
-    others it is left open what is there. That there are as many, or one for all, is checked when
-    the step runs."""
-    if isinstance(x, Selection):
-        array, own = flat(x)
-        until: Any = np.cumsum(own)
-        count: Any = np.sum(own)
-    else:
-        array, until, count = strong(x), None, as_number(strong(x).type.shape[0])
-    wanted = np.cumsum(ravel(mask))
+def aligned(x: Any, where: Any) -> Any:
+    """The elements of x, chosen ones or those of a vector, at the places where others are chosen,
+    or a mask holds; of what lies between it is left open what is there. That there are as many, or
+    one for all, is checked when the step runs."""
+    if not isinstance(where, Selection):
+        where = Selection(where, where, current().builder.locs)
+    array = flat(x)[0] if isinstance(x, Selection) else strong(x)
+    count: Any = x.count if isinstance(x, Selection) else as_number(array.type.shape[0])
     last = as_number(array.type.shape[0]) - 1
-    number: Any = cast(to_tracer(wanted), _I64)
-    fits: Any = np.equal(np.sum(mask), count) | np.equal(count, 1)
+    number: Any = cast(to_tracer(where.numbers()), _I64)
+    fits: Any = np.equal(where.count, count) | np.equal(count, 1)
     number = current().emit("ensure", number, number * 0 + cast(fits, _I64) - 1, message=(
         "elements that are computed with, or set, are not as many as those under the mask"))
     number = np.minimum(number, count)  # of one element, that one
-    place: Any = number - 1 if until is None else np.searchsorted(until, number)
+    place: Any = x.places(number) if isinstance(x, Selection) else number - 1
     found = getitem(array, (np.minimum(np.maximum(place, 0), last),))
-    return reshape(found, (*mask.type.shape, *array.type.shape[1:]))
+    return reshape(found, (*where.mask.type.shape, *array.type.shape[1:]))

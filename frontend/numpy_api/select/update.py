@@ -169,9 +169,9 @@ def _update_run(x: Tracer, whole: Any, run: slice, value: Any, mode: str) -> Tra
     if isinstance(value, Firsts) and isinstance(chosen, Firsts) and value.ndim == chosen.ndim == 1:
         value = chosen.beside(value)
     elif isinstance(value, Selection):
-        value = assigned(mask, value)
+        value = value.array if chosen.alike(value) else aligned(value, chosen)
     elif len(shape_of(value)) == part.ndim and shape_of(value)[0] != 1:
-        value = aligned(value, mask)
+        value = aligned(value, chosen)
     elif len(shape_of(value)) == part.ndim:
         value = spread(_fitting(part, value, mode), part.dtype, part.type.shape)
     each = len(shape_of(value)) == part.ndim

@@ -57,8 +57,34 @@ class Selection(Chosen):
     @property
     def shape(self) -> tuple[Any, ...]:
         """The number of elements, which may be traced, and the dims that the mask does not have."""
-        count = np.sum(self.mask) if self.known is None else int(self.known.sum())
-        return (count, *self.array.shape[self.mask.ndim:])
+        return (self.count, *self.array.shape[self.mask.ndim:])
+
+    @property
+    def count(self) -> Any:
+        """How many elements there are, along the first dim."""
+        return np.sum(self.mask) if self.known is None else int(self.known.sum())
+
+    @property
+    def some(self) -> Any:
+        """Whether there are any."""
+        return np.any(self.mask)
+
+    def numbers(self) -> Any:
+        """A vector over the places of the mask: how many elements there are up to each."""
+        return np.cumsum(np.ravel(self.mask))
+
+    def number(self, place: Any) -> Any:
+        """The number of the element at a place of that vector, from 1 on."""
+        return self.numbers()[place]
+
+    def places(self, number: Any) -> Any:
+        """Where in that vector the elements of these numbers are."""
+        return np.searchsorted(self.numbers(), number)
+
+    def place(self, at: Any) -> Any:
+        """Where the element of that index is; a place that there is not, for one out of range."""
+        number = np.where(np.less(at, 0), self.count + at, at) + 1
+        return np.where(number <= 0, self.mask.size, self.places(number))
 
     @property
     def size(self) -> Any:
@@ -133,7 +159,7 @@ class Selection(Chosen):
 
     def beside(self, x: Any) -> Any:
         """An operand in the places of these elements."""
-        if isinstance(x, Selection) and self.same(x.mask) and self.array.ndim == x.array.ndim:
+        if isinstance(x, Selection) and self.alike(x) and self.array.ndim == x.array.ndim:
             return x.array
         if np.ndim(x) < self.ndim and not isinstance(x, Selection):
             return x  # the same for each of them
@@ -144,7 +170,7 @@ class Selection(Chosen):
         size = x.shape[0] if isinstance(x, Selection) else np.shape(x)[0]
         if isinstance(size, int) and size == 1 and not isinstance(x, Selection):
             return x[0]
-        return self.array.context().api.aligned(x, self.mask)
+        return self.array.context().api.aligned(x, self)
 
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...],
@@ -190,55 +216,67 @@ class Selection(Chosen):
         raise self.refused("asked for its truth value")
 
 
-class Firsts(Selection):
-    """The first ``count`` elements of an array, along its first axis."""
+class Run(Selection):
+    """The elements of an array from ``start`` to ``stop`` along its first axis, neither beyond an
+    end of it."""
 
-    __slots__ = ("count",)
+    __slots__ = ("start", "stop")
 
-    def __init__(self, array: Any, count: Any, locs: tuple[Loc, ...], *, shares: bool = False,
-                 ) -> None:
+    def __init__(
+        self, array: Any, start: Any, stop: Any, locs: tuple[Loc, ...], *, shares: bool = False
+    ) -> None:
         self.array = array if shares else settled_copy(array)
-        self.count, self.locs, self.known, self.taken = count, locs, None, None
+        self.start, self.stop, self.locs = start, stop, locs
+        self.known, self.taken = None, None
+
+    def _places(self) -> Any:
+        return current().emit("iota", axis=0, dtype=I64, shape=self.array.type.shape[:1])
 
     @property
     def mask(self) -> Any:
-        size = self.array.type.shape[0]
-        number: Any = current().emit("iota", axis=0, dtype=I64, shape=(size,))
-        return number < self.count
+        place: Any = self._places()
+        return np.logical_and(place >= self.start, place < self.stop)
+
+    @property
+    def count(self) -> Any:
+        return np.maximum(self.stop - self.start, 0)
+
+    @property
+    def some(self) -> Any:
+        return np.less(self.start, self.stop)
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        return (Tracer(self.count.ctx, self.count.value), *self.array.shape[1:])
+        return (self.count, *self.array.shape[1:])
 
-    def _with(self, array: Any) -> Firsts:
-        return Firsts(array, self.count, self.locs)
+    def numbers(self) -> Any:
+        return self.number(self._places())
+
+    def number(self, place: Any) -> Any:
+        return place - (self.start - 1)
+
+    def places(self, number: Any) -> Any:
+        return number + (self.start - 1)
+
+    def place(self, at: Any) -> Any:
+        at = np.where(np.less(at, 0), self.count + at, at)
+        there = np.logical_and(np.greater_equal(at, 0), np.less(at, self.count))
+        return np.where(there, at + self.start, self.array.shape[0])
+
+    def _with(self, array: Any) -> Selection:
+        return Run(array, self.start, self.stop, self.locs)
 
     def of(self, array: Any, *masks: Any) -> Selection:
         if masks:
             return super().of(array, *masks)
-        return Firsts(array, self.count, self.locs, shares=True)
+        return Run(array, self.start, self.stop, self.locs, shares=True)
 
-    def leaves(self) -> tuple[Any, ...]:
-        return self.array, self.count
-
-    def again(self, *leaves: Any) -> Firsts:
-        array, count = leaves
-        return Firsts(array, count, self.locs, shares=True)
-
-    def place(self, at: Any) -> Any:
-        """Where the element of that number is; a place that there is not, for one too large."""
-        at = np.where(np.less(at, 0), self.count + at, at)
-        there = np.logical_and(np.greater_equal(at, 0), np.less(at, self.count))
-        return np.where(there, at, self.array.shape[0])
-
-    def beside(self, x: Any) -> Any:
-        if isinstance(x, Firsts) and x.ndim == self.ndim == 1 and computed_alike(
-                self.count.operand(), x.count.operand()):
-            more = self.array.type.shape[0] - x.array.type.shape[0]
-            if isinstance(more, int):  # what there is beyond the first ones does not matter
-                return x.array[:more] if more < 0 else np.pad(x.array, (0, more)) if more else (
-                    x.array)
-        return super().beside(x)
+    def alike(self, other: Any) -> bool:
+        if isinstance(other, Run) and self.array.type.shape[0] == other.array.type.shape[0]:
+            return all(a is b or (isinstance(a, Tracer) and isinstance(b, Tracer)
+                                  and computed_alike(a.operand(), b.operand()))
+                       for a, b in ((self.start, other.start), (self.stop, other.stop)))
+        return super().alike(other)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         first, *rest = index if isinstance(index, tuple) and index else (index,)
@@ -248,6 +286,48 @@ class Firsts(Selection):
             self.array[(self.place(first), *rest)] = value
         else:
             super().__setitem__(index, value)
+
+
+class Firsts(Run):
+    """The first ``count`` elements of an array, along its first axis."""
+
+    __slots__ = ()
+
+    def __init__(self, array: Any, count: Any, locs: tuple[Loc, ...], *, shares: bool = False,
+                 ) -> None:
+        super().__init__(array, 0, count, locs, shares=shares)
+
+    @property
+    def mask(self) -> Any:
+        return self._places() < self.stop
+
+    @property
+    def count(self) -> Any:
+        return Tracer(self.stop.ctx, self.stop.value)
+
+    def _with(self, array: Any) -> Firsts:
+        return Firsts(array, self.stop, self.locs)
+
+    def of(self, array: Any, *masks: Any) -> Selection:
+        if masks:
+            return Selection.of(self, array, *masks)
+        return Firsts(array, self.stop, self.locs, shares=True)
+
+    def leaves(self) -> tuple[Any, ...]:
+        return self.array, self.stop
+
+    def again(self, *leaves: Any) -> Firsts:
+        array, count = leaves
+        return Firsts(array, count, self.locs, shares=True)
+
+    def beside(self, x: Any) -> Any:
+        if isinstance(x, Firsts) and x.ndim == self.ndim == 1 and computed_alike(
+                self.stop.operand(), x.stop.operand()):
+            more = self.array.type.shape[0] - x.array.type.shape[0]
+            if isinstance(more, int):  # what there is beyond the first ones does not matter
+                return x.array[:more] if more < 0 else np.pad(x.array, (0, more)) if more else (
+                    x.array)
+        return super().beside(x)
 
 
 class Places(Selection):
