@@ -8,11 +8,12 @@
 
 from __future__ import annotations
 
-from .graph import Value, constant_of
+from .graph import Node, Value, constant_of
 from .indices.index import Dim, Expr
 from .indices.space import is_transparent
 from .ops.control.region import Looping
 from .ops.op import Kind
+from .ops.table import OPS
 
 FEW = 32     # elements that are carried, or stored in each round
 MOST = 512   # elements computed in a round, each by statements of its own
@@ -53,30 +54,35 @@ def _changes_a_part(param: Value, result: Value) -> bool:
     """Whether a round leaves elements as they are but for those between places that it computes:
     all rounds of all elements are far more than these."""
     node = result.node
-    if node is None or node.op.name not in ("select", "masked") or param not in node.inputs[1:]:
+    if node is None or not _is_one_of(node, "select", "masked") or param not in node.inputs[1:]:
         return False
     pending, seen = [node.inputs[0]], set[Value]()
     while pending:
-        test = pending.pop().node
-        if test is None or test.results[0] in seen:
+        value = pending.pop()
+        test = value.node
+        if test is None or value in seen:
             continue
-        seen.add(test.results[0])
-        if test.op.name == "and_":
+        seen.add(value)
+        if _is_one_of(test, "and_"):
             pending += test.inputs
-        elif test.op.name in ("lt", "ge", "le", "gt") and any(
-                _is_iota(one) and _is_one_for_all(other)
+        elif _is_one_of(test, "lt", "le", "gt", "ge") and any(
+                _is_place(one) and _is_one_for_all(other)
                 for one, other in (test.inputs, test.inputs[::-1])):
             return True
     return False
 
 
-def _is_iota(value: Value) -> bool:
-    return value.node is not None and value.node.op.name == "iota"
+def _is_one_of(node: Node, *names: str) -> bool:
+    return any(node.op is OPS[name] for name in names)
+
+
+def _is_place(value: Value) -> bool:
+    return value.node is not None and value.node.op.indexed and not value.node.inputs
 
 
 def _is_one_for_all(value: Value) -> bool:
     node = value.node
-    return (node is not None and node.op.name == "broadcast" and node.inputs[0].type.rank == 0
+    return (node is not None and node.op.view is not None and node.inputs[0].type.rank == 0
             and constant_of(node.inputs[0]) is None)
 
 

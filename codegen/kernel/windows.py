@@ -36,7 +36,7 @@ from ...ir.kernels.kernel import (
 from ...ir.plans.plan import Launch, Plan, all_steps
 from ...ir.record import record, replace
 from ...ir.scalar.primitives import PRIMITIVES
-from ...ir.types import I64
+from ...ir.types import BOOL, I64
 
 Pairs = frozenset[tuple[str, str]]  # parameters that are one memory
 
@@ -79,8 +79,9 @@ def _with_window(kernel: Kernel, axis: Axis, shared: Pairs) -> Axis:
         kernel.value_axes[stmt.name] if stmt.name else kernel.effect_axes.get(at, ()))
         or (isinstance(stmt, Reduce) and stmt.axis == axis.name)]
     for some in (ends.keys(), {"low"}, {"high"}):
-        outside = _Outside(by_name, frozenset(ends[end][0] for end in some if end in ends), shared)
-        if outside.tests and all(map(outside.is_nothing, along)):
+        tests = frozenset(ends[end][0] for end in some if end in ends)
+        outside = _Outside(by_name, _values_outside(kernel, tests), shared)
+        if tests and all(map(outside.is_nothing, along)):
             return replace(axis, **{end: value for end, (_, value) in ends.items() if end in some})
     return axis
 
@@ -108,24 +109,59 @@ def needed(kernel: Kernel, names: Iterable[str]) -> list[Stmt]:
     return found[::-1]
 
 
+def _values_outside(kernel: Kernel, tests: frozenset[str]) -> dict[str, Any]:
+    """What has one value wherever not all of some tests hold, and which."""
+    found: dict[str, Any] = {}
+    hold: dict[str, frozenset[str]] = {}  # the tests that all hold where a value is true
+    for stmt in kernel.body:
+        if isinstance(stmt, Const):
+            found[stmt.name] = np.asarray(stmt.value, stmt.dtype.numpy)
+        if not isinstance(stmt, Apply):
+            continue
+        args = [found.get(name) for name in stmt.args]
+        if stmt.name in tests:
+            hold[stmt.name] = frozenset((stmt.name,))
+        elif stmt.prim == "and_":
+            hold[stmt.name] = frozenset().union(*(hold.get(name, ()) for name in stmt.args))
+        if tests and tests <= hold.get(stmt.name, frozenset()):
+            value: Any = np.False_
+        elif stmt.prim == "select" and args[0] is not None:
+            value = args[1 if args[0] else 2]
+        elif stmt.prim in ("and_", "or_") and stmt.dtype == BOOL and any(
+                arg is not None and bool(arg) == (stmt.prim == "or_") for arg in args):
+            value = np.bool_(stmt.prim == "or_")
+        else:
+            value = None if any(arg is None for arg in args) else _applied(stmt, args)
+        if value is not None:
+            found[stmt.name] = value
+    return found
+
+
+def _applied(stmt: Apply, args: list[Any]) -> Any:
+    primitive = PRIMITIVES[stmt.prim]
+    more = (stmt.dtype,) if primitive.rule == "convert" else ()
+    with np.errstate(all="ignore"):
+        return np.asarray(primitive.numpy(*args, *more)).astype(stmt.dtype.numpy)
+
+
 @record(frozen=True)
 class _Outside:
-    """What statements are where not all of some tests hold."""
+    """What statements do where values are known, as they are there."""
 
     by_name: Mapping[str, Stmt]
-    tests: frozenset[str]
+    values: Mapping[str, Any]
     shared: Pairs
 
     def is_nothing(self, stmt: Stmt) -> bool:
         """Whether a statement does nothing there."""
         if isinstance(stmt, Check):
-            return bool(self.value(stmt.value))
+            return bool(self.values.get(stmt.value, False))
         if isinstance(stmt, Store):
             return self._stays(stmt)
         if not isinstance(stmt, Reduce):
             return isinstance(stmt, (Apply, Const, Index, Load))
-        value, neutral = self.value(stmt.value), identity(stmt.combine, stmt.dtype)
-        return value is not None and np.asarray(value, stmt.dtype.numpy).tobytes() == np.asarray(
+        value, neutral = self.values.get(stmt.value), identity(stmt.combine, stmt.dtype)
+        return value is not None and value.tobytes() == np.asarray(
             neutral, stmt.dtype.numpy).tobytes()
 
     def _stays(self, stmt: Store) -> bool:
@@ -134,38 +170,7 @@ class _Outside:
             return False
         source = self.by_name[stmt.value]
         while isinstance(source, Apply) and source.prim == "select" and (
-                (chosen := self.value(source.args[0])) is not None):
-            source = self.by_name[source.args[1 if chosen else 2]]
+                source.args[0] in self.values):
+            source = self.by_name[source.args[1 if self.values[source.args[0]] else 2]]
         return isinstance(source, Load) and not source.guard and (
             source.indices == stmt.indices and (stmt.param, source.param) in self.shared)
-
-    def value(self, name: str) -> Any:
-        """The one value that a name has there; None where it may have several."""
-        stmt = self.by_name[name]
-        if isinstance(stmt, Const):
-            return np.asarray(stmt.value, stmt.dtype.numpy)
-        if not isinstance(stmt, Apply):
-            return None
-        if self.tests <= self._conjuncts(name):
-            return np.False_
-        args = [self.value(each) for each in stmt.args]
-        if stmt.prim == "select" and args[0] is not None:
-            return args[1 if args[0] else 2]
-        if stmt.prim in ("and_", "or_") and any(
-                arg is not None and bool(arg) == (stmt.prim == "or_") for arg in args) and (
-                    stmt.dtype.name == "bool"):
-            return np.bool_(stmt.prim == "or_")
-        if any(arg is None for arg in args):
-            return None
-        primitive = PRIMITIVES[stmt.prim]
-        with np.errstate(all="ignore"):
-            return np.asarray(primitive.numpy(
-                *args, *((stmt.dtype,) if primitive.rule == "convert" else ()))).astype(
-                    stmt.dtype.numpy)
-
-    def _conjuncts(self, name: str) -> frozenset[str]:
-        """The tests that all hold where this one does."""
-        stmt = self.by_name[name]
-        if isinstance(stmt, Apply) and stmt.prim == "and_":
-            return frozenset().union(*map(self._conjuncts, stmt.args))
-        return frozenset((name,))

@@ -7,9 +7,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
-from ...ir.indices.index import Dim
+from ...ir.indices.index import Dim, bounds, symbols_of
 from ...ir.plans.plan import (
     Group,
     Launch,
@@ -29,6 +29,7 @@ PARALLEL_WORK = 1 << 18
 
 def with_workers(plan: Plan) -> Plan:
     """The plan with ``parallel`` where its launches and groups have enough work for it."""
+    rounds = {step.index for step in all_steps(plan.steps) if isinstance(step, Loop)}
     inside = {(step.kernel, step.args) for loop in all_steps(plan.steps) if isinstance(loop, Loop)
               for step in all_steps((*loop.test, *loop.body)) if isinstance(step, Launch)}
 
@@ -37,20 +38,24 @@ def with_workers(plan: Plan) -> Plan:
         return tasks_of(kernel), kernel_work(kernel, (step.kernel, step.args) in inside)
 
     def launch(step: Launch) -> Launch:
-        return replace(step, parallel=_parallel([work(step)]))
+        return replace(step, parallel=_parallel([work(step)], rounds))
 
     def group(step: Group) -> Group:
-        return replace(step, parallel=_parallel(list(map(work, step.launches))))
+        return replace(step, parallel=_parallel(list(map(work, step.launches)), rounds))
 
     return replace(plan, steps=map_launches(plan.steps, launch, group))
 
 
-def _parallel(members: Sequence[tuple[Dim, Dim]]) -> bool | Relation:
-    """For the tasks and the work of launches that are run as one."""
+def _parallel(members: Sequence[tuple[Dim, Dim]], rounds: Set[str]) -> bool | Relation:
+    """For the tasks and the work of launches that are run as one; of work that the number of a
+    round tells, the most there may be."""
     tasks: Dim = sum((tasks for tasks, _ in members), 0)
     work: Dim = sum((work for _, work in members), 0)
     if tasks == 1:
         return False
+    if not symbols_of(work).isdisjoint(rounds):
+        most = bounds(work)[1]
+        return most is not None and most >= PARALLEL_WORK
     if isinstance(work, int):
         return work >= PARALLEL_WORK
     return Relation(work, ">=", PARALLEL_WORK)

@@ -32,7 +32,8 @@ _TYPE = re.compile(r"\w+\[[^\]\n]*\]")
 _DEVICE = re.compile(r"[\w/.:-]+")
 _INT = re.compile(r"\d+")
 # What a dim is made of between its brackets and the commas inside of them.
-_DIM = re.compile(r"(?:(?!\bby\b|\bscratch\s*=|\btimes\s+%|\bfused\s*{)[\w.%+*/ -])*")
+_ENDS = r"\bby\b|\b(?:from|to|times)\s+%|\bscratch\s*=|\bfused\s*{"
+_DIM = re.compile(rf"(?:(?!{_ENDS})[\w.%+*/ -])*")
 _LOC = re.compile(rf"({STRING}|{PATH}):(\d+)(?: in ({STRING}|{FUNCTION}))?")
 
 
@@ -163,8 +164,8 @@ class Scanner:
 
     def dim(self) -> Dim:
         """An index expression that no bracket encloses: up to a comma outside of brackets, a brace,
-        a comparison, the words "by", "scratch =", "times %" and "fused {" or the end of
-        the line."""
+        a comparison, the words "by", "from %", "to %", "scratch =", "times %" and "fused {" or the
+        end of the line."""
         self._skip()
         start, depth = self.at, 0
         while found := _DIM.match(self.text, self.at):

@@ -35,6 +35,7 @@ from ...ir.indices.walk import substitute
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
 from .again import with_copies
+from .masks import with_own_masks
 from .partition import NO_STACKS, NONE_APART, Partition, Stacks
 from .reads import Use, operand_uses, pieces, reads_whole, sources
 from .region import Region, axes_of, rename
@@ -247,6 +248,10 @@ def fuse(graph: Graph, limit: int = LIMIT) -> Graph:
 
 def _fused(graph: Graph, limit: int) -> Graph:
     partition = grow(graph, limit)
+    masked = with_own_masks(graph, partition)
+    if masked is not None:
+        graph = masked
+        partition = grow(graph, limit)
     again = with_copies(graph, partition)
     if again is not None:
         graph, apart = again

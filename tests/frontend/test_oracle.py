@@ -70,7 +70,7 @@ def test_the_steps_are_one_list() -> None:
     assert [each.name for each in pipeline.STEPS] == [
         "inline", "state", "complex", "elements", "places", "stores", "choose", "roll", "simplify",
         "ranges", "place", "fuse", "lower", "bounds", "parts", "share", "group", "tile", "memory",
-        "workers", "loops", "clock", "emit"]
+        "windows", "workers", "loops", "clock", "emit"]
     stages = weft.compile(step).lower(np.arange(5.0)).stages
     assert not stages.times
     stages.text("opt")

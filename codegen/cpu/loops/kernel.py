@@ -34,7 +34,7 @@ from ....ir.kernels.kernel import (
     stages_of,
 )
 from ....ir.kernels.schedule import REST, Vectors
-from ....ir.kernels.tiling import round_up
+from ....ir.kernels.tiling import power_of_two, round_up
 from ....ir.kernels.workspace import local_bytes
 from ....ir.plans.plan import tasks_of
 from ....ir.record import replace
@@ -113,14 +113,15 @@ def _tasks_inside(
     """Of the tasks that are to be run, those in the window of the first axis of tasks."""
     f, begin, end = stmts.f, "%begin", "%end"
     axis, *others = (axis for axis in kernel.axes if axis.kind == "par")
-    inner = emit_dim(f, product(ceil_div(other.extent, other.block) for other in others), stmts.dims)
-    if axis.low:
-        first = f(f"udiv i64 {stmts.most(ends[axis.low].ref, '0')}, {axis.block}")
-        begin = stmts.most(begin, stmts.least(f(f"mul i64 {first}, {inner}"), end))
-    if axis.high:
-        high = stmts.most(stmts.least(ends[axis.high].ref, emit_dim(f, axis.extent, stmts.dims)), "0")
-        last = f(f"udiv i64 {f(f'add i64 {high}, {axis.block - 1}')}, {axis.block}")
-        end = stmts.most(begin, stmts.least(f(f"mul i64 {last}, {inner}"), end))
+    if (axis.low or axis.high) and (
+            axis.block == power_of_two(axis.block)):
+        inner = product(ceil_div(other.extent, other.block) for other in others)
+        count = emit_dim(f, inner, stmts.dims)
+        first, last = span_of(stmts, Scope(dict(stmts.dims), dict(ends)), axis, axis.block)
+        at = f(f"udiv i64 {first}, {axis.block}")
+        begin = stmts.most(begin, stmts.least(f(f"mul i64 {at}, {count}"), end))
+        at = f(f"udiv i64 {f(f'add i64 {last}, {axis.block - 1}')}, {axis.block}")
+        end = stmts.most(begin, stmts.least(f(f"mul i64 {at}, {count}"), end))
     return begin, end
 
 

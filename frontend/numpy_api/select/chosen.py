@@ -130,7 +130,7 @@ def _sorted(x: Selection, axis: Any = -1, kind: Any = None, order: Any = None, *
     last = _LAST.get(number_kind(x.dtype))
     last = int(np.iinfo(x.dtype).max) if last is None else last
     values: Any = np.sort(ravel(masked(x.mask, x.array, last)))
-    return chosen(values, counted(values) < x.count)
+    return chosen(values, counted(values) < x.length)
 
 
 def _unique(x: Selection, return_index: bool = False, return_inverse: bool = False,
@@ -141,7 +141,7 @@ def _unique(x: Selection, return_index: bool = False, return_inverse: bool = Fal
     found = _sorted(x, axis)
     first = firsts(found.array, equal_nan) & found.mask
     values = chosen(found.array, first)
-    return (values, chosen(lengths(first, x.count), first)) if return_counts else values
+    return (values, chosen(lengths(first, x.length), first)) if return_counts else values
 
 
 def _place_of(function: Callable[..., Any], extreme: Callable[..., Any]) -> Callable[..., Any]:

@@ -40,7 +40,7 @@ def realised(x: Selection | Grid) -> Tracer:
     if isinstance(x, Grid):
         index, array = _places_in_grid(x), x.array
     elif isinstance(x, Run):
-        number = current().emit("iota", axis=0, dtype=I64, shape=(as_dim(x.count),))
+        number = current().emit("iota", axis=0, dtype=I64, shape=(as_dim(x.length),))
         index, array = (number + x.start,), x.array
     elif x.known is not None:
         index, array = np.nonzero(x.known), x.array

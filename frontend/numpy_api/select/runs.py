@@ -135,10 +135,10 @@ def sliced(x: Selection, run: slice) -> Selection:
     if not step:
         raise ValueError("slice step cannot be zero")
     if isinstance(x, Run) and step == 1:
-        start, stop = ends_of(run, x.count)
+        start, stop = ends_of(run, x.length)
         return Run(x.array, x.start + start, x.start + stop, current().builder.locs, shares=True)
     array, mask = flat(x)
-    inside = mask & within(x.numbers() - 1, x.count, slice(run.start, run.stop, step))
+    inside = mask & within(x.numbers() - 1, x.length, slice(run.start, run.stop, step))
     if step < 0:
         array, inside = flip(array, 0), flip(inside)
     return Selection(array, inside, current().builder.locs, shares=True)
@@ -160,10 +160,10 @@ def aligned(x: Any, where: Any) -> Any:
     if not isinstance(where, Selection):
         where = Selection(where, where, current().builder.locs)
     array = flat(x)[0] if isinstance(x, Selection) else strong(x)
-    count: Any = x.count if isinstance(x, Selection) else as_number(array.type.shape[0])
+    count: Any = x.length if isinstance(x, Selection) else as_number(array.type.shape[0])
     last = as_number(array.type.shape[0]) - 1
     number: Any = cast(to_tracer(where.numbers()), _I64)
-    fits: Any = np.equal(where.count, count) | np.equal(count, 1)
+    fits: Any = np.equal(where.length, count) | np.equal(count, 1)
     number = current().emit("ensure", number, number * 0 + cast(fits, _I64) - 1, message=(
         "elements that are computed with, or set, are not as many as those under the mask"))
     number = np.minimum(number, count)  # of one element, that one

@@ -57,10 +57,10 @@ class Selection(Chosen):
     @property
     def shape(self) -> tuple[Any, ...]:
         """The number of elements, which may be traced, and the dims that the mask does not have."""
-        return (self.count, *self.array.shape[self.mask.ndim:])
+        return (self.length, *self.array.shape[self.mask.ndim:])
 
     @property
-    def count(self) -> Any:
+    def length(self) -> Any:
         """How many elements there are, along the first dim."""
         return np.sum(self.mask) if self.known is None else int(self.known.sum())
 
@@ -83,7 +83,7 @@ class Selection(Chosen):
 
     def place(self, at: Any) -> Any:
         """Where the element of that index is; a place that there is not, for one out of range."""
-        number = np.where(np.less(at, 0), self.count + at, at) + 1
+        number = np.where(np.less(at, 0), self.length + at, at) + 1
         return np.where(number <= 0, self.mask.size, self.places(number))
 
     @property
@@ -238,7 +238,7 @@ class Run(Selection):
         return np.logical_and(place >= self.start, place < self.stop)
 
     @property
-    def count(self) -> Any:
+    def length(self) -> Any:
         return np.maximum(self.stop - self.start, 0)
 
     @property
@@ -247,7 +247,7 @@ class Run(Selection):
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        return (self.count, *self.array.shape[1:])
+        return (self.length, *self.array.shape[1:])
 
     def numbers(self) -> Any:
         return self.number(self._places())
@@ -259,8 +259,8 @@ class Run(Selection):
         return number + (self.start - 1)
 
     def place(self, at: Any) -> Any:
-        at = np.where(np.less(at, 0), self.count + at, at)
-        there = np.logical_and(np.greater_equal(at, 0), np.less(at, self.count))
+        at = np.where(np.less(at, 0), self.length + at, at)
+        there = np.logical_and(np.greater_equal(at, 0), np.less(at, self.length))
         return np.where(there, at + self.start, self.array.shape[0])
 
     def _with(self, array: Any) -> Selection:
@@ -302,7 +302,7 @@ class Firsts(Run):
         return self._places() < self.stop
 
     @property
-    def count(self) -> Any:
+    def length(self) -> Any:
         return Tracer(self.stop.ctx, self.stop.value)
 
     def _with(self, array: Any) -> Firsts:
