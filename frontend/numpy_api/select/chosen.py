@@ -167,6 +167,11 @@ def _running(x: Selection, axis: Any = None, dtype: Any = None) -> Selection:
     return chosen(sums, ravel(x.mask))
 
 
+def _flipped(x: Selection, axis: Any = None) -> Selection:
+    _plainly(x, axis, "turned along an axis")
+    return sliced(x, slice(None, None, -1))
+
+
 def _differences(x: Selection, n: int = 1, axis: Any = -1) -> Selection:
     """Each element less the one before it."""
     _plainly(x, axis, "given to np.diff along an axis")
@@ -182,7 +187,7 @@ def _differences(x: Selection, n: int = 1, axis: Any = -1) -> Selection:
 # What has a meaning of its own for elements of which it is not known how many there are.
 ON_SELECTIONS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
     operator.getitem: _item, np.sort: _sorted, np.unique: _unique, np.cumsum: _running,
-    np.diff: _differences, np.argmax: _place_of(np.argmax, np.max),
+    np.diff: _differences, np.flip: _flipped, np.flipud: _flipped, np.argmax: _place_of(np.argmax, np.max),
     np.argmin: _place_of(np.argmin, np.min), **STACKED})
 
 

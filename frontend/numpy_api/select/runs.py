@@ -137,6 +137,10 @@ def sliced(x: Selection, run: slice) -> Selection:
     if isinstance(x, Run) and step == 1:
         start, stop = ends_of(run, x.length)
         return Run(x.array, x.start + start, x.start + stop, current().builder.locs, shares=True)
+    if isinstance(x, Run) and step == -1 and run.start is run.stop is None:
+        size = as_number(x.array.type.shape[0])
+        return Run(flip(x.array, 0), size - x.stop, size - x.start, current().builder.locs,
+                   shares=True)
     array, mask = flat(x)
     inside = mask & within(x.numbers() - 1, x.length, slice(run.start, run.stop, step))
     if step < 0:
