@@ -71,7 +71,8 @@ class Attempts:
                 continue
             if unknown is not None and type(found.problem) is ValueError:
                 raise unknown  # of NumPy: what is known cannot be written
-            loops = request.loops.after(found)
+            outside = found.outside and bool(_numbers(found, call))  # loops are not why
+            loops = None if outside else request.loops.after(found)
             if loops is not None:
                 request = replace(request, loops=loops)
                 continue
@@ -97,7 +98,8 @@ class Attempts:
                     self._fix({**self.fixed, **dict.fromkeys(
                         names or call.numbers(int), _reason(problem, call, names))})
                 call = call.with_fixed(self.fixed)
-            request = replace(request, loops=Loops())
+            request = replace(request, loops=replace(request.loops, used=False) if outside
+                              else Loops())
 
     def _request(self, call: Call) -> Request:
         """What to begin with: no capacity, if a number may say how long lists become."""

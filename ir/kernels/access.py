@@ -5,9 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..indices.affine import coefficient
-from ..indices.index import Dim, row_major, symbols_of
+from ..indices.index import Dim, bounds, plain_symbol, row_major, symbols_of
 from ..record import replace
-from .kernel import Axis, Contract, Kernel, Load, Reduce, Sort, Stmt, Store, stages_of, summed_axes
+from .kernel import (
+    Apply,
+    Axis,
+    Contract,
+    Index,
+    Kernel,
+    Load,
+    Reduce,
+    Sort,
+    Stmt,
+    Store,
+    stages_of,
+    summed_axes,
+)
 
 
 def reads_and_stores(kernel: Kernel) -> tuple[frozenset[str], frozenset[str]]:
@@ -30,7 +43,7 @@ def may_share(kernel: Kernel, source: str, target: str) -> bool:
     Each element must be read for the last time before it is written. So both are accessed at one
     index that holds all par axes (else another task may read later), ``target`` is only stored
     to, and no loop after that of the stores needs ``source`` (a loop computes again what it needs
-    of the values of earlier loops).
+    of the values of earlier loops). What is stored as it was may be read at any index.
     """
     one, two = kernel.param(source).type, kernel.param(target).type
     if kernel.param(source).mutable or one != two or kernel.sorts:
@@ -44,13 +57,46 @@ def may_share(kernel: Kernel, source: str, target: str) -> bool:
         return True
     if max(loads) > min(stores):
         return False
-    where = {stmt.indices for _, stmt in accesses}
+    written = [stmt for _, stmt in accesses if isinstance(stmt, Store)]
+    where = {stmt.indices for _, stmt in accesses if isinstance(stmt, Store) or not (
+        len(written) == 1 and _stays(kernel, stmt, written[0]))}
     plain = not any(isinstance(stmt, Store) and stmt.accumulate for _, stmt in accesses)
     names = frozenset[str]().union(*(symbols_of(dim) for at in where for dim in at))
     computed = any(name.startswith("%") for name in names)
     par = {axis.name for axis in kernel.axes if axis.kind == "par" and axis.extent != 1}
     return (len(where) == 1 and plain and not computed and par <= names
             and _stored_last(kernel, source, target))
+
+
+def _stays(kernel: Kernel, load: Load, store: Store) -> bool:
+    """Whether what a load reads is no element that a store changes: one that is stored where it has
+    been read, as it lies before or behind those that a mask chooses.
+
+        A[k + 1:, k + 1:] -= ... * A[k, k + 1:]      rows from k + 1 on are changed, row k is read
+    """
+    by_name = {stmt.name: stmt for stmt in kernel.body if stmt.name}
+    chosen = by_name[store.value]
+    if not isinstance(chosen, Apply) or chosen.prim != "select" or load.guard:
+        return False
+    old = by_name[chosen.args[2]]
+    if not isinstance(old, Load) or old.guard or (old.param, old.indices) != (
+            load.param, store.indices):
+        return False
+    pending = [chosen.args[0]]
+    while pending:
+        test = by_name[pending.pop()]
+        if isinstance(test, Apply) and test.prim == "and_":
+            pending += test.args
+        elif isinstance(test, Apply) and test.prim in ("ge", "lt"):
+            place, end = (by_name[name] for name in test.args)
+            if isinstance(place, Index) and isinstance(end, Index):
+                for stored, read in zip(store.indices, load.indices, strict=True):
+                    gap = end.expr - 1 - read if test.prim == "ge" else read - end.expr
+                    least = bounds(gap)[0]
+                    if stored == place.expr and plain_symbol(stored) is not None and (
+                            least is not None and least >= 0):
+                        return True
+    return False
 
 
 def lines_across(kernel: Kernel, load: Load, axis: str, along: str) -> tuple[Dim, Dim] | None:

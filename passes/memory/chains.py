@@ -16,6 +16,7 @@ from ...ir.graph import Graph, Value
 from ...ir.plans.calls import Body, BranchCall, Call, GroupCall, HostCall, LoopCall
 from ...ir.plans.plan import KernelCall
 from .lives import Lives
+from .overwriting import overwritten
 
 Link = tuple[Value, int]
 """The value that another one is made of, and the moment from which on it must not be read."""
@@ -29,8 +30,16 @@ class Chains:
         self._taken: dict[BranchCall, Mapping[int, int]] = {}
 
     def way_to(self, body: Body, value: Value) -> Iterator[Value]:
-        """The links of the chain that ends in a value of a body, backwards, without parameters."""
+        """The links of the chain that ends in a value of a body, backwards, without parameters;
+        what a kernel may overwrite is one, too."""
         links = self._links(body)
+        for call in body.calls:
+            if isinstance(call, KernelCall):
+                for made in self.lives.born(body.graph, call):
+                    old = overwritten(call, made.name)
+                    if old and made not in links:
+                        links[made] = (self.lives.of(body.graph, old[0]),
+                                       self.lives.spans[call][0])
         while (link := links.get(value)) is not None and link[0] not in body.graph.params:
             value = link[0]
             yield value

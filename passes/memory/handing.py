@@ -16,7 +16,8 @@ from ...ir.graph import Graph, Value
 from ...ir.plans.calls import Call, GroupCall
 from ...ir.plans.plan import Handing, KernelCall
 from .lives import Lives
-from .sites import Sharing, overwritable, overwritten
+from .overwriting import overwritable, overwritten
+from .sites import Sharing
 
 
 def handing_of(

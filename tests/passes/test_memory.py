@@ -23,8 +23,8 @@ from weft.ir.types import F64, I64, TensorType
 from weft.ir.verify.verifier import verify_graph, verify_plan
 from weft.passes.memory.arena import Block, _FreeList, assign_offsets
 from weft.passes.memory.lives import written
+from weft.passes.memory.overwriting import overwritable
 from weft.passes.memory.plan import plan_memory
-from weft.passes.memory.sites import overwritable
 
 N = 5
 ROW, COL = symbol("i"), symbol("j")

@@ -187,8 +187,8 @@ def _differences(x: Selection, n: int = 1, axis: Any = -1) -> Selection:
 # What has a meaning of its own for elements of which it is not known how many there are.
 ON_SELECTIONS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
     operator.getitem: _item, np.sort: _sorted, np.unique: _unique, np.cumsum: _running,
-    np.diff: _differences, np.flip: _flipped, np.flipud: _flipped, np.argmax: _place_of(np.argmax, np.max),
-    np.argmin: _place_of(np.argmin, np.min), **STACKED})
+    np.diff: _differences, np.flip: _flipped, np.flipud: _flipped,
+    np.argmax: _place_of(np.argmax, np.max), np.argmin: _place_of(np.argmin, np.min), **STACKED})
 
 
 def _dot(a: Any, b: Any, out: Any = None) -> Any:
@@ -196,6 +196,14 @@ def _dot(a: Any, b: Any, out: Any = None) -> Any:
     if out is None and np.ndim(a) == np.ndim(b) == 1:
         return np.sum(np.multiply(a, b))
     return product(a, b, out)
+
+
+def _outer(a: Any, b: Any, out: Any = None) -> Any:
+    found = np.multiply(_vector(a)[:, None], _vector(b)[None, :])
+    if out is None:
+        return found
+    out[...] = found
+    return out
 
 
 def _matmul(a: Any, b: Any) -> Any:
@@ -274,8 +282,8 @@ def _real(val: Any) -> Any:
 
 # What has one wherever such elements are among the arguments.
 ANYWHERE: Mapping[Any, Callable[..., Any]] = MappingProxyType({
-    np.dot: _dot, np.inner: _dot, np.matmul: _matmul, np.concatenate: joined, np.append: _appended,
-    np.hstack: _beside, np.vstack: _below, np.interp: _interpolated,
+    np.dot: _dot, np.inner: _dot, np.outer: _outer, np.matmul: _matmul,
+    np.concatenate: joined, np.append: _appended, np.hstack: _beside, np.vstack: _below, np.interp: _interpolated,
     **{function: _each(function) for function in (
         np.round, np.around, np.clip, np.nan_to_num, np.imag, np.angle, np.isclose, np.where,
         np.sinc)}, np.real: _real})

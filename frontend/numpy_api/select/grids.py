@@ -74,8 +74,13 @@ def as_grid(x: Any) -> Grid:
 def takes(function: Any, x: Selection, args: tuple[Any, ...], options: dict[str, Any]) -> bool:
     """Whether a function of rows under a mask is one of them as a grid: along other axes than the
     one of the mask, or with another order of axes."""
-    if x.known is not None or x.mask.ndim != 1 or x.ndim == 1 or not args or args[0] is not x:
+    if x.known is not None or x.mask.ndim != 1 or not args or args[0] is not x:
         return False
+    if x.ndim == 1:
+        return function is operator.getitem and isinstance(args[1], tuple) and any(
+            part is None for part in args[1]) and all(
+                part is None or part is Ellipsis or (isinstance(part, slice)
+                                                     and part == slice(None)) for part in args[1])
     if function is operator.getitem:
         items = args[1] if isinstance(args[1], tuple) else (args[1],)
         return len(items) > 1 and (any(_is_open(part) or _is_vector_mask(part)

@@ -13,10 +13,10 @@ import numpy as np
 
 from ....ir.indices.index import product
 from ....ir.types import I64
-from ...tracing.arrays.selection import Firsts, Run, Selection
+from ...tracing.arrays.selection import Firsts, Run, Selection, between
 from ...tracing.context.active import current
 from ...tracing.context.distance import bound_of, bounds_of, is_computed
-from ...tracing.operand import as_int, cast, reshape, strong, to_tracer
+from ...tracing.operand import as_dim, as_int, cast, reshape, strong, to_tracer
 from ...tracing.values.tracer import SymbolicDim, Tracer
 from ..arrange.shape import flip, ravel
 from .index import as_number, getitem
@@ -59,6 +59,8 @@ def _is_int(item: Any) -> bool:
 def within(number: Any, size: Any, run: slice) -> Any:
     """Where the elements of an axis, of these numbers, are in a slice of it."""
     step = run.step
+    if step == 1:
+        return between(number, *ends_of(run, size))
     start, stop = (None if bound is None else np.where(np.less(bound, 0), bound + size, bound)
                    for bound in (run.start, run.stop))
     if step < 0:  # counted from the end, which is the first
@@ -109,7 +111,10 @@ def ends_of(run: slice, size: Any) -> tuple[Any, Any]:
                 bound = np.minimum(bound, np.uint64(_FAR))
             bound = cast(to_tracer(bound), _I64)
         if is_computed(bound) and is_natural(bound):
-            return np.minimum(bound, size)
+            most = bound_of(current(), bound)
+            spare = as_dim(size) - most if most is not None and isinstance(
+                size, (int, SymbolicDim)) else None
+            return bound if isinstance(spare, int) and spare >= 0 else np.minimum(bound, size)
         return np.where(np.less(bound, 0), np.maximum(bound + size, 0), np.minimum(bound, size))
 
     return end(run.start, 0), end(run.stop, size)

@@ -52,6 +52,7 @@ _BUILTINS = frozenset({
 _ROOM = 1 << 23  # numbers in a list of unknown length
 _SIZES = 10_000  # rounds, up to which arrays of sizes of their own are traced one by one
 PATIENCE = 2000  # nodes: a third of a second, about
+SIZED = 400      # nodes of rounds that differ in the sizes of their arrays
 LONG = 10_000    # nodes, from which on a loop that is in none is too much as well
 MANY = 1000      # iterations of a loop that is given half of the nodes
 _DEEP = 2        # loops around what is traced
@@ -85,7 +86,7 @@ def _nothing() -> None:
 class _Patience:
     """How much of a trace a loop may draw round by round: the less, the more loops are around it.
     Rounds that differ in the sizes of their arrays alone, as ``x[:i]`` is another one in each, are
-    never found to be equal in the graph, so they have the patience of a loop in a loop."""
+    never found to be equal in the graph, and each has kernels of its own."""
 
     def __init__(self, around: Mapping[CodeType, int]) -> None:
         self.around = around
@@ -96,11 +97,11 @@ class _Patience:
         ctx = current()
         nodes = ctx.graph.nodes
         size, before, self.ends = len(nodes), self.ends, (self.ends[1], len(nodes))
-        if size < PATIENCE // 2 or ctx.nested or ctx.derivatives or ctx.caught:
+        if size < SIZED or ctx.nested or ctx.derivatives or ctx.caught:
             return
-        if any(length >= MANY for length in self.around.values()) or (size >= PATIENCE and (
-                size >= LONG or len(self.around) >= _DEEP or _differ_in_size(
-                    nodes[slice(*before)], nodes[before[1]:]))):
+        long = any(length >= MANY for length in self.around.values())
+        if (size >= PATIENCE // 2 and long) or (size >= PATIENCE and len(self.around) >= _DEEP) or (
+                size >= LONG) or _differ_in_size(nodes[slice(*before)], nodes[before[1]:]):
             raise GivenUpError(Need(straight=True))
 
 
@@ -202,7 +203,8 @@ class Rounds:
             return at >= LEAST and (parted or straight) and size >= NODES
         if straight:  # rounds of several steps each are not fused with one another
             return size * self.count >= (NODES // 4 if parted else NODES) * at
-        return parted and size * (self.count - 1) >= NODES
+        # Inside of a loop that was worth being one, few nodes are many.
+        return parted and size * (self.count - 1) >= (NODES // 4 if self.loops.straight else NODES)
 
     def _is_straight(self) -> bool:
         """Whether loops that do not branch count, and are not differentiated."""

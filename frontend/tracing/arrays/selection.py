@@ -137,6 +137,10 @@ class Selection(Chosen):
         if first is not self:  # NumPy asks places before the elements on their left
             return first.__array_ufunc__(ufunc, method, *inputs, **options)
         ctx = self.array.context()
+        grid = next((x for x in inputs if isinstance(x, Chosen) and not isinstance(x, Selection)),
+                    None)
+        if grid is not None:  # of which each axis has a mask of its own
+            return grid.__array_ufunc__(ufunc, method, *inputs, **options)
         if method == "__call__" and ufunc is np.matmul and not options:
             return ctx.apply(ctx.api.selected, (np.matmul, self, inputs, {}))
         if method != "__call__" or "out" in options or any(
@@ -234,8 +238,7 @@ class Run(Selection):
 
     @property
     def mask(self) -> Any:
-        place: Any = self._places()
-        return np.logical_and(place >= self.start, place < self.stop)
+        return between(self._places(), self.start, self.stop)
 
     @property
     def length(self) -> Any:
@@ -298,10 +301,6 @@ class Firsts(Run):
         super().__init__(array, 0, count, locs, shares=shares)
 
     @property
-    def mask(self) -> Any:
-        return self._places() < self.stop
-
-    @property
     def length(self) -> Any:
         return Tracer(self.stop.ctx, self.stop.value)
 
@@ -328,6 +327,12 @@ class Firsts(Run):
                 return x.array[:more] if more < 0 else np.pad(x.array, (0, more)) if more else (
                     x.array)
         return super().beside(x)
+
+
+def between(place: Any, start: Any, stop: Any) -> Any:
+    """Where places of an axis lie from ``start`` to ``stop``."""
+    before = place < stop
+    return before if type(start) is int and start == 0 else np.logical_and(place >= start, before)
 
 
 class Places(Selection):

@@ -36,9 +36,11 @@ class Need:
     is given up for its loops."""
 
     problem: Exception | None = None
-    # Arguments whose values were asked for, numbers all of them; ``truth``: as one truth value.
+    # Arguments whose values were asked for, numbers all of them; ``truth``: as one truth value;
+    # ``outside`` of all loops and branches, so that it does not matter what these are.
     static: frozenset[str] = frozenset()
     truth: bool = False
+    outside: bool = False
     capacity: bool = False  # for lists of which nobody knows how long they become
     optional: bool = False  # names that are None on some ways only
     loop: bool = False      # one more is known that had better be a loop of the program
@@ -143,19 +145,21 @@ class Asked:
 
     def __init__(self) -> None:
         # By the error of who asked: most are nobody's reason in the end.
-        self._numbers: WeakKeyDictionary[Error, tuple[frozenset[str], bool]] = WeakKeyDictionary()
+        self._numbers: WeakKeyDictionary[
+            Error, tuple[frozenset[str], bool, bool]] = WeakKeyDictionary()
         self.capacity: Error | None = None  # of the list that has asked for it
         self.optional = False
 
-    def behind(self, problem: Error, numbers: frozenset[str], truth: bool = False) -> Error:
+    def behind(
+        self, problem: Error, numbers: frozenset[str], truth: bool = False, outside: bool = False
+    ) -> Error:
         """The error of who asks for a value that is computed of these parameters and of nothing
-        else; ``truth``: for its truth."""
-        self._numbers[problem] = numbers, truth
+        else; ``truth``: for its truth; ``outside`` of loops and branches."""
+        self._numbers[problem] = numbers, truth, outside
         return problem
 
     def need(self, problem: Exception) -> Need:
         """What a trace lacks that has ended in this."""
-        static, truth = frozenset[str](), False
-        if isinstance(problem, Error):
-            static, truth = self._numbers.get(problem, (static, truth))
-        return Need(problem, static, truth, problem is self.capacity, self.optional)
+        found = self._numbers.get(problem) if isinstance(problem, Error) else None
+        return Need(problem, *(found or (frozenset(), False, False)), problem is self.capacity,
+                    self.optional)

@@ -37,7 +37,8 @@ class Unknown(TracedArray):
                 "W201", f"{self.name} is traced: {known} is not known before the function runs",
                 locs=locs, types=[self.type], hint=by_host if name else self._ctx.by_source(
                     hint or self._or_static("compute with NumPy functions")))
-            self._ctx.asked.behind(problem, numbers_behind(self._ctx, self.value), truth)
+            self._ctx.asked.behind(problem, numbers_behind(self._ctx, self.value), truth,
+                                   outside=not self._ctx.nested)
         return self._refused(problem)
 
     @property
