@@ -283,7 +283,8 @@ def _real(val: Any) -> Any:
 # What has one wherever such elements are among the arguments.
 ANYWHERE: Mapping[Any, Callable[..., Any]] = MappingProxyType({
     np.dot: _dot, np.inner: _dot, np.outer: _outer, np.matmul: _matmul,
-    np.concatenate: joined, np.append: _appended, np.hstack: _beside, np.vstack: _below, np.interp: _interpolated,
+    np.concatenate: joined, np.append: _appended, np.hstack: _beside, np.vstack: _below,
+    np.interp: _interpolated,
     **{function: _each(function) for function in (
         np.round, np.around, np.clip, np.nan_to_num, np.imag, np.angle, np.isclose, np.where,
         np.sinc)}, np.real: _real})
