@@ -80,7 +80,7 @@ def _with_window(kernel: Kernel, axis: Axis, shared: Pairs) -> Axis:
         or (isinstance(stmt, Reduce) and stmt.axis == axis.name)]
     for some in (ends.keys(), {"low"}, {"high"}):
         tests = frozenset(ends[end][0] for end in some if end in ends)
-        outside = _Outside(by_name, _values_outside(kernel, tests), shared)
+        outside = _Outside(axis.name, by_name, _values_outside(kernel, tests), shared)
         if tests and all(map(outside.is_nothing, along)):
             return replace(axis, **{end: value for end, (_, value) in ends.items() if end in some})
     return axis
@@ -146,8 +146,9 @@ def _applied(stmt: Apply, args: list[Any]) -> Any:
 
 @record(frozen=True)
 class _Outside:
-    """What statements do where values are known, as they are there."""
+    """What statements do along an axis where values are known, as they are there."""
 
+    axis: str
     by_name: Mapping[str, Stmt]
     values: Mapping[str, Any]
     shared: Pairs
@@ -158,8 +159,8 @@ class _Outside:
             return bool(self.values.get(stmt.value, False))
         if isinstance(stmt, Store):
             return self._stays(stmt)
-        if not isinstance(stmt, Reduce):
-            return isinstance(stmt, (Apply, Const, Index, Load))
+        if not isinstance(stmt, Reduce) or stmt.axis != self.axis:
+            return isinstance(stmt, (Apply, Const, Index, Load, Reduce))
         value, neutral = self.values.get(stmt.value), identity(stmt.combine, stmt.dtype)
         return value is not None and value.tobytes() == np.asarray(
             neutral, stmt.dtype.numpy).tobytes()
