@@ -100,8 +100,9 @@ class _Patience:
         if size < SIZED or ctx.nested or ctx.derivatives or ctx.caught:
             return
         long = any(length >= MANY for length in self.around.values())
-        if (size >= PATIENCE // 2 and long) or (size >= PATIENCE and len(self.around) >= _DEEP) or (
-                size >= LONG) or _differ_in_size(nodes[slice(*before)], nodes[before[1]:]):
+        if (size >= PATIENCE // 2 and long) or (size >= PATIENCE and (
+                size >= LONG or len(self.around) >= _DEEP)) or _differ_in_size(
+                    nodes[slice(*before)], nodes[before[1]:]):
             raise GivenUpError(Need(straight=True))
 
 
