@@ -13,7 +13,7 @@ from ...ir.scalar.order import key_of, packed, place_of, value_of
 from ...ir.types import DTYPES, I64
 from .memory import TileMemory
 from .scalars import Tile
-from .sorts import each, in_row, network, row_of, store
+from .sorts import each, in_row, row_of, sort_row, store
 
 Statements = Callable[[Sequence[Stmt]], None]
 
@@ -35,7 +35,7 @@ def emit_ranked(f: TileMemory, statements: Statements) -> None:
     with each(f, stmt.axis) as place:
         store(f, room, place, key())
     f.line("tl.debug_barrier()")
-    f.line(f"{network(f, pairs=False)}({room}, {length})")
+    sort_row(f, (room,), length)
     with each(f, stmt.ranks) as at:
         statements(of_rank)
         rank = f.values[stmt.rank]
@@ -67,9 +67,9 @@ def _by_parts(f: TileMemory, stmt: Ranked, key: Callable[[], Tile], row: str, ro
             store(f, row, place, f.bitcast(value, stmt.dtype))
     f.line("tl.debug_barrier()")
     if not stmt.places:  # they go along with their words
-        f.line(f"{network(f, pairs=True)}({room}, {row}, {length})")
+        sort_row(f, (room, row), length)
         return
-    f.line(f"{network(f, pairs=False)}({row}, {length})")
+    sort_row(f, (row,), length)
     with each(f, stmt.axis) as place:
         store(f, row, place, place_of(f, in_row(f, row, place, I64)))
 

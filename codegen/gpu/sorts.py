@@ -66,9 +66,7 @@ def emit_sort(f: TileMemory, statements: Callable[[Sequence[Stmt]], None]) -> No
     f.line("tl.debug_barrier()")
     keys = row if stmt.places and not pairs else room
     length = f.index(f.kernel.axis(stmt.axis).extent, ())
-    rows = ", ".join((keys, row) if pairs else (keys,))
-    if f.kernel.axis(stmt.axis).extent != 1:  # Triton 3.6 cannot compile loops without a round
-        f.line(f"{network(f, pairs=pairs)}({rows}, {length})")
+    sort_row(f, (keys, row) if pairs else (keys,), length)
     if not pairs:
         with each(f, stmt.axis) as place:
             word = in_row(f, keys, place, I64 if stmt.places else whole)
@@ -114,7 +112,14 @@ def store(f: TileMemory, row: str, place: Tile, value: Tile) -> None:
     f.line(f"tl.store({row} + {place.text}, {f.typed(value)}{mask})")
 
 
-def network(f: TileMemory, *, pairs: bool) -> str:
+def sort_row(f: TileMemory, parts: Sequence[str], length: str) -> None:
+    """Sort a row of keys, with their places if these are apart. One of one element is in order:
+    Triton 3.6 cannot compile loops without a round."""
+    if length != "1":
+        f.line(f"{_network(f, pairs=len(parts) > 1)}({', '.join(parts)}, {length})")
+
+
+def _network(f: TileMemory, *, pairs: bool) -> str:
     """The name of the function that sorts a row of keys, with their places if these are apart."""
     name, parts = ("sort_pairs", ("keys", "places")) if pairs else ("sort_keys", ("keys",))
     loads, stores = [], []
