@@ -76,7 +76,8 @@ class _Walk:
             learn_node(self.ranges, node)
             plain = len(node.results) == 1 and not node.after
             if not plain or not (self._is_known(node) or self._is_decided(node)
-                                 or self._is_operand(node) or self._is_view(node)):
+                                 or self._is_operand(node) or self._is_cast(node)
+                                 or self._is_view(node)):
                 copy = self.clone.node(node)
                 if self.mark and "inside" in node.op.facts:
                     copy.attrs = self._marked(node)
@@ -87,6 +88,8 @@ class _Walk:
         if checked and node.op is OPS["unwrapped"]:
             expr = exact(self.ranges, node)
             checked = expr is None or not self.ranges.fits(expr, node.results[0].dtype)
+        if checked and node.op is OPS["narrow"]:
+            checked = not self._fits(node)
         if checked or not self.failing.isdisjoint(node.inputs):
             self.failing.update(node.results)
 
@@ -255,6 +258,19 @@ class _Walk:
                 self.clone.values[result] = self.clone.values[value]
                 return True
         return False
+
+    def _fits(self, node: Node) -> bool:
+        """Whether an integer surely is one of the dtype that it becomes."""
+        return self.ranges.fits(self.ranges.expr(node.inputs[0]), node.results[0].dtype)
+
+    def _is_cast(self, node: Node) -> bool:
+        """Whether nothing needs to be checked of an integer in another dtype."""
+        if node.op is not OPS["narrow"] or not self._fits(node):
+            return False
+        with self.builder.like(node):
+            self.clone.values[node.results[0]] = self.builder.cast(
+                self.clone.values[node.inputs[0]], dtype=node.results[0].dtype)
+        return True
 
     def _marked(self, node: Node) -> dict[str, Any]:
         """The attributes of a read or a store, with what is known of its indices."""

@@ -345,6 +345,37 @@ def _quotient(ranges: Ranges, node: Node) -> Dim | None:
                     None if high is None else high // b)
 
 
+def _common_bits(ranges: Ranges, node: Node) -> Dim | None:
+    """``a & b``: no bits but those of one that is not negative."""
+    if not _are_numbers(node):
+        return None
+    most = [ranges.most(expr) for expr in map(ranges.expr, node.inputs) if ranges.holds(expr)]
+    if not most:
+        return None
+    known = [each for each in most if each is not None]
+    return _between(ranges, node.results[0], 0, min(known) if known else None)
+
+
+def _all_bits(ranges: Ranges, node: Node) -> Dim | None:
+    """``a | b`` and ``a ^ b`` of what is not negative: no more bits than the longer one has."""
+    if not _are_numbers(node) or not all(ranges.holds(ranges.expr(x)) for x in node.inputs):
+        return None
+    most = [ranges.most(ranges.expr(value)) for value in node.inputs]
+    bits = [each.bit_length() for each in most if each is not None]
+    return _between(ranges, node.results[0], 0,
+                    None if None in most else (1 << max(bits)) - 1)
+
+
+def _shifted(ranges: Ranges, node: Node) -> Dim | None:
+    """``a >> b`` by a number of bits that is known, of what is not negative."""
+    a, b = map(ranges.expr, node.inputs)
+    if not isinstance(b, int) or not 0 <= b < node.results[0].dtype.bits or not ranges.holds(a):
+        return None
+    low, high = ranges.least(a), ranges.most(a)
+    return _between(ranges, node.results[0], 0 if low is None else low >> b,
+                    None if high is None else high >> b)
+
+
 def _place_in_axis(ranges: Ranges, node: Node) -> Dim | None:
     size = node.inputs[0].shape[node.attrs["axis"]]
     return ranges.some(node.results[0].dtype, [0], [size - 1], scalar=not node.results[0].shape)
@@ -367,7 +398,9 @@ _FORMS: Mapping[str, Callable[[Ranges, Node], Dim | None]] = MappingProxyType({
     **dict.fromkeys(("cast", "broadcast", "reshape", "slice", "transpose", "identity", "gather"),
                     _same),
     "maximum": _extreme(1), "minimum": _extreme(-1), "select": _chosen, "mod": _remainder,
-    "floordiv": _quotient, "argmax": _place_in_axis, "argmin": _place_in_axis,
+    "floordiv": _quotient, "and_": _common_bits, "shr": _shifted,
+    **dict.fromkeys(("or_", "xor"), _all_bits), "narrow": _same,
+    "argmax": _place_in_axis, "argmin": _place_in_axis,
 })
 
 

@@ -177,3 +177,29 @@ def test_random_loops(n: int, m: int, reads: list[tuple[str, int, str]], end: st
     else:
         np.testing.assert_array_equal(run_graph(graph, args)[0], want)
         np.testing.assert_array_equal(compiled(*args), want)
+
+
+def checksum(data: Any) -> Any:
+    """Numbers of Python that meet bytes: no more than one bit is left of them."""
+    crc = 0xFFFF
+    for b in data:
+        for _ in range(8):
+            crc = (crc >> 1) ^ 0x8408 if (crc & 1) ^ (b & 1) else crc >> 1
+            b >>= 1
+    return ~crc & 0xFFFF
+
+
+def bits(x: Any, k: int) -> Any:
+    at = (k & 6) | (k & 1) ^ 2
+    return x[at >> 1, at & 3] + x[-(k & -2) & 5, (k & 1) | 2]
+
+
+def test_bits_are_bounded() -> None:
+    data = np.random.default_rng(0).integers(0, 256, 200, np.uint8)
+    graph = marked(checksum, data)
+    assert not any(node.op.check for node in all_nodes(graph))
+    assert weft.compile(checksum)(data) == checksum(data)
+    assert words(marked(bits, X, 3)) == ["all"] * 4
+    f = weft.compile(bits)
+    for k in range(-9, 10):
+        assert f(X, k) == bits(X, k)
