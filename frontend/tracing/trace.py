@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextvars import copy_context
 from functools import partial
 from types import CodeType
 from typing import Any, Protocol
@@ -84,9 +85,11 @@ def attempt(
     """
     once = partial(_once, function, call, request, name or _word(
         getattr(function, "__name__", "") or "main"), lasting, host, rewritten, changes)
-    found = once(again=True)
+    # In a context of its own: an interrupt that comes between two lines of what makes a trace the
+    # active one would leave it that, and all later calls of the thread would be parts of it.
+    found = copy_context().run(once, again=True)
     if found is None:
-        found = once(again=False)
+        found = copy_context().run(once, again=False)
     assert found is not None
     return found
 

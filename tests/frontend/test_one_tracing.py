@@ -425,3 +425,21 @@ def test_modules_that_are_imported_while_something_is_traced_have_numpys(
     finally:
         for name in names:
             sys.modules.pop(name, None)
+
+
+def test_an_interrupt_as_a_trace_begins_leaves_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the line that makes it the active one and the line that promises to end it: all later
+    calls of the thread were parts of that trace."""
+    from weft.frontend.tracing.context.recorder import ACTIVE, TraceContext
+
+    def interrupted(self: TraceContext) -> Any:
+        ACTIVE.set(self)
+        raise KeyboardInterrupt
+
+    f = weft.compile(lambda x: x + 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(TraceContext, "activate", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            f(X)
+    assert ACTIVE.get() is None
+    np.testing.assert_array_equal(f(X), X + 1)
