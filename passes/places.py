@@ -28,9 +28,10 @@ from ..ir.ops.op import Kind
 from ..ir.ops.table import OPS
 from ..ir.types import BOOL, I64
 from .clone import Clone
+from .learning import decided, exact, learn_node, step_of
 from .patches import stored_in_rounds
 from .promote import Promotion, promoted, promotions
-from .ranges import Ranges, decided, exact, learn_node, step_of
+from .ranges import Ranges
 
 _CHOICES = OPS["maximum"], OPS["minimum"], OPS["mod"]  # whose result may be an operand
 Counts = Mapping[str, int]  # of the rounds of the loops around, by their symbols

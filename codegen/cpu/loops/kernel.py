@@ -113,8 +113,7 @@ def _tasks_inside(
     """Of the tasks that are to be run, those in the window of the first axis of tasks."""
     f, begin, end = stmts.f, "%begin", "%end"
     axis, *others = (axis for axis in kernel.axes if axis.kind == "par")
-    if (axis.low or axis.high) and (
-            axis.block == power_of_two(axis.block)):
+    if (axis.low or axis.high) and axis.block == power_of_two(axis.block):
         inner = product(ceil_div(other.extent, other.block) for other in others)
         count = emit_dim(f, inner, stmts.dims)
         first, last = span_of(stmts, Scope(dict(stmts.dims), dict(ends)), axis, axis.block)

@@ -1,0 +1,288 @@
+"""What nodes say of the ranges of integers (``ranges``): a rule for each op, in tables.
+
+    forms        what the result is: ``a + b``, one of two, what is left by ``& 7``
+    truths       what holds where a comparison is true, and where it is false
+    decisions    a comparison that is always true, or false
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from ..ir.graph import Node, Value, constant_of
+from ..ir.indices.index import Dim, Expr
+from ..ir.ops.table import OPS
+from ..ir.types import BOOL
+from .ranges import Known, Ranges
+
+
+def learn_node(ranges: Ranges, node: Node) -> None:
+    """Note what is known of the results of a node; they are integers, or truth values."""
+    if len(node.results) != 1:
+        return
+    (result,) = node.results
+    if result.dtype == BOOL and (rule := _TRUTHS.get(node.op.name)) is not None:
+        ranges.truths[result] = rule(ranges, node)
+    elif result.dtype.is_int and (form := _FORMS.get(node.op.name)) is not None:
+        found = form(ranges, node)
+        if found is not None:
+            ranges.exprs[result] = found
+
+
+def exact(ranges: Ranges, node: Node) -> Dim | None:
+    """What a sum or product of two integers is, were there no end of them; None if it is not
+    linear."""
+    rule = _SUMS.get(node.attrs.get("of", node.op.name))
+    return None if rule is None else rule(*map(ranges.expr, node.inputs[-2:]))
+
+
+_SUMS: Mapping[str, Callable[[Dim, Dim], Dim | None]] = MappingProxyType({
+    "add": lambda a, b: a + b, "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b if isinstance(a, int) or isinstance(b, int) else None,
+})
+
+
+def _arithmetic(ranges: Ranges, node: Node) -> Dim | None:
+    expr = exact(ranges, node)
+    return expr if expr is not None and ranges.fits(expr, node.results[0].dtype) else None
+
+
+def _negated(ranges: Ranges, node: Node) -> Dim | None:
+    expr = -1 * ranges.expr(node.inputs[0])
+    return expr if ranges.fits(expr, node.results[0].dtype) else None
+
+
+def _same(ranges: Ranges, node: Node) -> Dim | None:
+    """Elements of the first operand, at other places perhaps."""
+    value, (result,) = node.inputs[0], node.results
+    if not (value.dtype.is_int or value.dtype == BOOL):
+        return None
+    expr = ranges.expr(value)
+    if not ranges.fits(expr, result.dtype):
+        return None
+    if ranges.is_uniform(expr) or (value.shape == result.shape and node.op is OPS["cast"]):
+        return expr
+    return _between(ranges, result, ranges.least(expr), ranges.most(expr))
+
+
+def _between(ranges: Ranges, value: Value, low: int | None, high: int | None) -> Expr:
+    return ranges.some(value.dtype, [low] if low is not None else [],
+                       [high] if high is not None else [], scalar=not value.shape)
+
+
+def _extreme(sign: int) -> Callable[[Ranges, Node], Dim | None]:
+    def found(ranges: Ranges, node: Node) -> Dim | None:
+        a, b = map(ranges.expr, node.inputs)
+        return _extreme_of(ranges, node, a, b, sign)
+
+    return found
+
+
+def _extreme_of(ranges: Ranges, node: Node, a: Dim, b: Dim, sign: int) -> Dim:
+    """The larger of two, or with a sign of -1 the smaller."""
+    first, (result,) = ranges.holds((a - b) * sign), node.results
+    if first is not None:
+        return a if first else b
+    uniform = ranges.is_uniform(a) and ranges.is_uniform(b)
+    if sign > 0:
+        ends = [ranges.most(a), ranges.most(b)]
+        high = [] if None in ends else [max(end for end in ends if end is not None)]
+        return ranges.some(result.dtype, [a, b], high, least=(a, b) if uniform else (),
+                           scalar=uniform)
+    ends = [ranges.least(a), ranges.least(b)]
+    low = [] if None in ends else [min(end for end in ends if end is not None)]
+    return ranges.some(result.dtype, low, [a, b], scalar=uniform)
+
+
+def _chosen(ranges: Ranges, node: Node) -> Dim | None:
+    """One of two, of which each is bounded by what chooses it: ``a if a < b else b``."""
+    a, b = map(ranges.expr, node.inputs[1:])
+    cases = [ranges, ranges]
+    if known := ranges.truths.get(node.inputs[0]):
+        cases = [ranges.inside(), ranges.inside()]
+        for case, facts in zip(cases, known, strict=True):
+            case.learn(facts)
+        for sign in (1, -1):  # the larger, the smaller
+            if cases[0].holds((a - b) * sign) and cases[1].holds((b - a) * sign):
+                return _extreme_of(ranges, node, a, b, sign)
+    lows = [case.least(each) for case, each in zip(cases, (a, b), strict=True)]
+    highs = [case.most(each) for case, each in zip(cases, (a, b), strict=True)]
+    return _between(ranges, node.results[0],
+                    None if None in lows else min(low for low in lows if low is not None),
+                    None if None in highs else max(high for high in highs if high is not None))
+
+
+def _remainder(ranges: Ranges, node: Node) -> Dim | None:
+    a, b = map(ranges.expr, node.inputs)
+    if not isinstance(b, int) or b <= 0:
+        return None
+    if ranges.holds(a) and ranges.holds(b - 1 - a):
+        return a
+    return _between(ranges, node.results[0], 0, b - 1)
+
+
+def _quotient(ranges: Ranges, node: Node) -> Dim | None:
+    a, b = map(ranges.expr, node.inputs)
+    if not isinstance(b, int) or b <= 0:
+        return None
+    low, high = ranges.least(a), ranges.most(a)
+    return _between(ranges, node.results[0], None if low is None else low // b,
+                    None if high is None else high // b)
+
+
+def _common_bits(ranges: Ranges, node: Node) -> Dim | None:
+    """``a & b``: no bits but those of one that is not negative."""
+    if not _are_numbers(node):
+        return None
+    most = [ranges.most(expr) for expr in map(ranges.expr, node.inputs) if ranges.holds(expr)]
+    if not most:
+        return None
+    known = [each for each in most if each is not None]
+    return _between(ranges, node.results[0], 0, min(known) if known else None)
+
+
+def _all_bits(ranges: Ranges, node: Node) -> Dim | None:
+    """``a | b`` and ``a ^ b`` of what is not negative: no more bits than the longer one has."""
+    if not _are_numbers(node) or not all(ranges.holds(ranges.expr(x)) for x in node.inputs):
+        return None
+    most = [ranges.most(ranges.expr(value)) for value in node.inputs]
+    bits = [each.bit_length() for each in most if each is not None]
+    return _between(ranges, node.results[0], 0,
+                    None if None in most else (1 << max(bits)) - 1)
+
+
+def _shifted(ranges: Ranges, node: Node) -> Dim | None:
+    """``a >> b`` by a number of bits that is known, of what is not negative."""
+    a, b = map(ranges.expr, node.inputs)
+    if not isinstance(b, int) or not 0 <= b < node.results[0].dtype.bits or not ranges.holds(a):
+        return None
+    low, high = ranges.least(a), ranges.most(a)
+    return _between(ranges, node.results[0], 0 if low is None else low >> b,
+                    None if high is None else high >> b)
+
+
+def _place_in_axis(ranges: Ranges, node: Node) -> Dim | None:
+    size = node.inputs[0].shape[node.attrs["axis"]]
+    return ranges.some(node.results[0].dtype, [0], [size - 1], scalar=not node.results[0].shape)
+
+
+def _counted(ranges: Ranges, node: Node) -> Dim | None:
+    size = node.attrs["shape"][node.attrs["axis"]]
+    return ranges.some(node.results[0].dtype, [0], [size - 1], scalar=False)
+
+
+def _size(ranges: Ranges, node: Node) -> Dim | None:
+    size: Dim = node.attrs["size"]
+    return size
+
+
+_FORMS: Mapping[str, Callable[[Ranges, Node], Dim | None]] = MappingProxyType({
+    "dim": _size, "iota": _counted, "neg": _negated,
+    # Of one that is checked no more is known before: what uses it does so all the same.
+    **dict.fromkeys(("add", "sub", "mul", "unwrapped"), _arithmetic),
+    **dict.fromkeys(("cast", "broadcast", "reshape", "slice", "transpose", "identity", "gather"),
+                    _same),
+    "maximum": _extreme(1), "minimum": _extreme(-1), "select": _chosen, "mod": _remainder,
+    "floordiv": _quotient, "and_": _common_bits, "shr": _shifted,
+    **dict.fromkeys(("or_", "xor"), _all_bits), "narrow": _same,
+    "argmax": _place_in_axis, "argmin": _place_in_axis,
+})
+
+
+def _less(strict: int, swap: bool) -> Callable[[Ranges, Node], tuple[Known, Known]]:
+    """``a < b``, or with ``swap`` ``b < a``: ``b - a - 1 >= 0``, and if false ``a - b >= 0``."""
+    def found(ranges: Ranges, node: Node) -> tuple[Known, Known]:
+        if not _are_numbers(node) or any(value.shape for value in node.inputs):
+            return (), ()
+        a, b = map(ranges.expr, node.inputs[::-1] if swap else node.inputs)
+        return (b - a - strict,), (a - b - (1 - strict),)
+
+    return found
+
+
+def _equal(ranges: Ranges, node: Node) -> tuple[Known, Known]:
+    if not _are_numbers(node) or any(value.shape for value in node.inputs):
+        return (), ()
+    a, b = map(ranges.expr, node.inputs)
+    return (a - b, b - a), ()
+
+
+def _both(ranges: Ranges, node: Node) -> tuple[Known, Known]:
+    one, other = (ranges.truths.get(value, ((), ())) for value in node.inputs)
+    return (*one[0], *other[0]), ()
+
+
+def _either(ranges: Ranges, node: Node) -> tuple[Known, Known]:
+    one, other = (ranges.truths.get(value, ((), ())) for value in node.inputs)
+    return (), (*one[1], *other[1])
+
+
+def _chosen_truth(ranges: Ranges, node: Node) -> tuple[Known, Known]:
+    """Python's ``c and a``, which is ``c`` where that is false, and ``c or b``."""
+    c, a, b = node.inputs
+    truths = [ranges.truths.get(value, ((), ())) for value in node.inputs]
+    return ((*truths[0][0], *truths[1][0]) if b is c else (),
+            (*truths[0][1], *truths[2][1]) if a is c else ())
+
+
+def _not(ranges: Ranges, node: Node) -> tuple[Known, Known]:
+    one, other = ranges.truths.get(node.inputs[0], ((), ()))
+    return other, one
+
+
+def _are_numbers(node: Node) -> bool:
+    return all(value.dtype.is_int for value in node.inputs)
+
+
+_TRUTHS: Mapping[str, Callable[[Ranges, Node], tuple[Known, Known]]] = MappingProxyType({
+    "lt": _less(1, False), "gt": _less(1, True), "le": _less(0, False), "ge": _less(0, True),
+    "eq": _equal, "and_": _both, "or_": _either, "not_": _not,
+    "select": _chosen_truth,
+})
+
+
+def decided(ranges: Ranges, node: Node) -> bool | None:
+    """What a comparison of integers always gives; None if that is not known."""
+    rule = _DECISIONS.get(node.op.name)
+    if rule is None or not _are_numbers(node):
+        return None
+    return rule(ranges, *map(ranges.expr, node.inputs))
+
+
+def _are_equal(ranges: Ranges, a: Dim, b: Dim) -> bool | None:
+    if ranges.holds(a - b - 1) or ranges.holds(b - a - 1):
+        return False
+    return True if ranges.holds(a - b) and ranges.holds(b - a) else None
+
+
+def _are_apart(ranges: Ranges, a: Dim, b: Dim) -> bool | None:
+    equal = _are_equal(ranges, a, b)
+    return None if equal is None else not equal
+
+
+_DECISIONS: Mapping[str, Callable[[Ranges, Dim, Dim], bool | None]] = MappingProxyType({
+    "lt": lambda ranges, a, b: ranges.holds(b - a - 1), "eq": _are_equal,
+    "le": lambda ranges, a, b: ranges.holds(b - a), "ne": _are_apart,
+    "gt": lambda ranges, a, b: ranges.holds(a - b - 1),
+    "ge": lambda ranges, a, b: ranges.holds(a - b),
+})
+
+
+def step_of(value: Value, param: Value) -> tuple[int, bool] | None:
+    """By what constant a value is more than a parameter, and whether it is checked that the sum
+    does not leave its dtype; None if it is something else."""
+    step, checked = 0, True
+    while value is not param:
+        node = value.node
+        if node is None or (node.op is not OPS["add"] and node.attrs.get("of") != "add"):
+            return None
+        a, b = node.inputs[-2:]
+        if constant_of(b) is None:
+            a, b = b, a
+        number = constant_of(b)
+        if not isinstance(number, int):
+            return None
+        checked = checked and node.op is OPS["unwrapped"]
+        value, step = a, step + number
+    return step, checked
