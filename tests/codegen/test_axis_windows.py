@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -103,6 +104,13 @@ def stores(p: Any, v: Any, m: Any) -> Any:
     return v, m
 
 
+def set_to_numbers(p: Any, v: Any, m: Any) -> Any:
+    v = v.copy()
+    for i in range(p.size - 1):
+        v[p[i]:p[i + 1]] = i
+    return v
+
+
 def normalised(p: Any, v: Any, m: Any) -> Any:
     v = v.copy()
     for i in range(p.size - 1):
@@ -123,7 +131,7 @@ def beside(p: Any, v: Any, m: Any) -> Any:
 
 
 PROGRAMS = (product_of_a_sparse_matrix, sums, heads, tails, rows, weighted_rows, extremes, elements,
-            moments, stores, normalised, beside)
+            moments, stores, set_to_numbers, normalised, beside)
 
 
 def arguments(n: int, top: int, kind: Any = np.int64) -> tuple[Any, ...]:
@@ -228,6 +236,17 @@ def test_a_window_that_leaves_something_out_is_found() -> None:
 def test_the_ends_of_a_window_are_integers_that_are_one_for_all(end: str) -> None:
     with pytest.raises(Error, match="no window"):
         verify_kernel(parse_kernel(KERNEL.replace("from %1", f"from {end}")))
+
+
+@pytest.mark.parametrize(("load", "found"), [("[i]", True), ("[-1*i + 899]", False)])
+def test_what_is_stored_again_is_of_the_same_place(load: str, found: bool) -> None:
+    text = print_plan(weft.compile(set_to_numbers).lower(*arguments(200, 900)).stages.plan,
+                      kernels=True)
+    param = re.search(r"f64 = (x\d)\[i\]", text)
+    assert param is not None
+    plain = re.sub(r" from %\d+ to %\d+", "", text).replace(f"{param[1]}[i]", param[1] + load)
+    plan = with_windows(parse_plan(plain))
+    assert any(axis.low for kernel in plan.kernels.values() for axis in kernel.axes) == found
 
 
 def test_windows_are_found_in_time() -> None:
