@@ -9,6 +9,7 @@ Every result is defined, and equal in the interpreters, in constant folding and 
                      which is what a C compiler's code for x86-64 gives, and so NumPy
     float to i64     likewise with -2**63
     i8 i16 u8 u16    the low bits of that i32;  u32  the low bits of that i64
+    a + b            wraps around where ``add_overflows``; likewise a - b and a * b
     float to u64     the bits of that i64; from 2**63 on those of x - 2**63 with the top one turned
 
 (NumPy's own u32 depends on the position in an array: its vector loop has another rule than the
@@ -26,7 +27,7 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
-from ..types import F32, I32, I64, U32, U64, DType, as_dtype
+from ..types import F32, F64, I32, I64, U32, U64, DType, as_dtype
 
 
 def _known(x: Any) -> int | None:
@@ -214,8 +215,31 @@ def ipow(s: Any, x: Any, n: Any) -> Any:
     return s.repeat(dtype.bits - signed, lambda result, x, n: s.ne(n, zero), step, (one, x, n))[0]
 
 
+def add_overflows(s: Any, a: Any, b: Any) -> Any:
+    """Whether ``a + b`` wraps around: then its sign is that of neither."""
+    total = s.add(a, b)
+    return _is_negative(s, s.and_(s.xor(total, a), s.xor(total, b)))
+
+
+def sub_overflows(s: Any, a: Any, b: Any) -> Any:
+    """Whether ``a - b`` wraps around: the signs of a and b differ, and it has not that of a."""
+    return _is_negative(s, s.and_(s.xor(a, b), s.xor(a, s.sub(a, b))))
+
+
+def mul_overflows(s: Any, a: Any, b: Any) -> Any:
+    """Whether ``a * b`` wraps around: it is off by a multiple of 2**bits then, which is more than
+    the product of floats rounds off."""
+    far = s.sub(s.cast(s.mul(a, b), F64), s.mul(s.cast(a, F64), s.cast(b, F64)))
+    return s.not_(s.lt(s.abs(far), s.const(2.0 ** (as_dtype(a.dtype).bits - 2), F64)))
+
+
+def _is_negative(s: Any, x: Any) -> Any:
+    return s.lt(x, s.const(0, as_dtype(x.dtype)))
+
+
 # The composite primitives of integers, by name; ``expand`` has those of floats.
 EXPANSIONS: MappingProxyType[str, Callable[..., Any]] = MappingProxyType({
     "shl": shl, "shr": shr, "idiv": idiv, "irem": irem, "gcd": gcd,
-    "ipow": ipow,
+    "ipow": ipow, "add_overflows": add_overflows, "sub_overflows": sub_overflows,
+    "mul_overflows": mul_overflows,
 })

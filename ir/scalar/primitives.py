@@ -83,6 +83,14 @@ def _short(name: str, numpy: Callable[..., Any]) -> Primitive:
     return Primitive(name, 2, "same", "iu", numpy, composite=True, short=True)
 
 
+def _overflow(name: str) -> Primitive:
+    """Whether what two integers give leaves their dtype."""
+    def numpy(*arrays: Any) -> Any:
+        return computed(INTEGERS[name])(*arrays)
+
+    return Primitive(name, 2, "compare", "i", numpy, composite=True, short=True)
+
+
 def _whole(name: str) -> Primitive:
     """A function of integers whose rounds depend on their values."""
     def numpy(*arrays: Any) -> Any:
@@ -175,6 +183,7 @@ PRIMITIVES: MappingProxyType[str, Primitive] = MappingProxyType({p.name: p for p
     _base("not_", 1, "same", "iub", np.invert),
     _short("shl", np.left_shift),
     _short("shr", np.right_shift),
+    *map(_overflow, ("add_overflows", "sub_overflows", "mul_overflows")),
     _base("select", 3, "select", "iufb", np.where),
     _base("cast", 1, "convert", "iufb", _convert),
     _base("bitcast", 1, "convert", "iuf", _bitcast),

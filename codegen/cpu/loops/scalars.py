@@ -172,6 +172,21 @@ LLVM_PRIMITIVES: Mapping[str, Emit] = MappingProxyType({
 })
 
 
+def _overflow(name: str) -> Emit:
+    def emit(s: LlvmScalars, dtype: DType, type_: str, args: tuple[LlvmValue, ...]) -> str:
+        pair = f"{{{type_}, i1}}"
+        found = s.f.call(pair, f"llvm.s{name}.with.overflow.{type_}",
+                         *((type_, arg.ref) for arg in args))
+        return s.f(f"extractvalue {pair} {found}, 1")
+
+    return emit
+
+
+# Of one element, the flag that the instruction leaves.
+LLVM_SINGLES: Mapping[str, Emit] = MappingProxyType({
+    f"{name}_overflows": _overflow(name) for name in ("add", "sub", "mul")})
+
+
 def _cold_text(result: str, name: str, params: Sequence[tuple[str, str]]) -> FunctionText:
     """A helper that hardly ever runs."""
     return FunctionText(result, name, params, linkage="internal", attributes=COLD)
@@ -206,6 +221,9 @@ class LlvmScalars:
         wide = tuple(self.splat(arg, width) for arg in args)
         if name in PRIMITIVES and PRIMITIVES[name].outlined:
             return self._outlined(name, wide)
+        if width == 1 and name in LLVM_SINGLES:
+            operand = DTYPES[args[0].dtype]
+            return LlvmValue(LLVM_SINGLES[name](self, operand, args[0].type, args), "bool")
         if name in PRIMITIVES and PRIMITIVES[name].composite:
             result: LlvmValue = EXPANSIONS[name](self, *args)
             return result

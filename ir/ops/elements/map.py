@@ -138,7 +138,7 @@ def _narrow_ref(x: Any, *, dtype: DType) -> Any:
     return np.asarray(x).astype(dtype.numpy)
 
 
-_WRAPPED = 2.0**62  # less than a sum that wraps around is off by, more than f64 rounds off
+_WRAPPED = 2.0**62  # less than a product that wraps around is off by, more than f64 rounds off
 
 
 def _unwrapped_infer(*types: TensorType, of: str) -> tuple[TensorType, ...]:
@@ -148,10 +148,11 @@ def _unwrapped_infer(*types: TensorType, of: str) -> tuple[TensorType, ...]:
 
 
 def _unwrapped_holds(s: Any, result: Any, a: Any, b: Any, *, of: str) -> Any:
+    if of != "shl":
+        return s.not_(getattr(s, f"{of}_overflows")(a, b))
     a, b = s.cast(a, F64), s.cast(b, F64)
-    if of == "shl":
-        of, b = "mul", s.pow(s.const(2.0, F64), s.min(b, s.const(100.0, F64)))
-    far = s.abs(s.sub(s.cast(result, F64), getattr(s, of)(a, b)))
+    power = s.pow(s.const(2.0, F64), s.min(b, s.const(100.0, F64)))
+    far = s.abs(s.sub(s.cast(result, F64), s.mul(a, power)))
     return s.lt(far, s.const(_WRAPPED, F64))
 
 
