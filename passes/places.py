@@ -22,12 +22,13 @@ from types import MappingProxyType
 from typing import Any
 
 from ..ir.graph import Builder, Graph, Node, Value, can_fail, control_of, with_bodies
-from ..ir.indices.index import Dim, Expr, symbols_of, terms_of
+from ..ir.indices.index import Dim, Expr, symbol, symbols_of, terms_of
 from ..ir.ops.control.region import Branching, Looping
 from ..ir.ops.op import Kind
 from ..ir.ops.table import OPS
 from ..ir.types import BOOL, I64
 from .clone import Clone
+from .induction import ROUNDS, Change, Interval, changes
 from .learning import decided, exact, learn_node, step_of
 from .patches import stored_in_rounds
 from .promote import Promotion, promoted, promotions
@@ -131,14 +132,17 @@ class _Walk:
         """A test may be asked once more than there are rounds, and holds where there is one."""
         body, test, index = control.body, control.test, control.index
         ranges, count = self.ranges.inside(index), control.count
-        ranges.bound(index, (0,), (2**63 - 2,) if count is None else (count - 1,))
-        steps = self._carried(node, control, ranges, trusted)
+        ranges.bound(index, (0,), (ROUNDS if count is None else count - 1,))
+        last = ranges.most(symbol(index))
+        rounds = None if last is None or last >= ROUNDS else max(last + 1, 0)
+        found_changes = self._changes(node, control, rounds)
+        steps = self._carried(node, control, ranges, trusted, rounds, found_changes)
         first = control.carried + control.scanned
         self._tell(ranges, body.params[first:], node.inputs[first:])
         made: dict[int, Graph] = {}
         if test is not None:
             asked = ranges.inside()
-            asked.bound(index, (0,), (2**63 - 1,) if count is None else (count,))
+            asked.bound(index, (0,), (ROUNDS if count is None else count,))
             carried = control.carried
             self._tell(asked, test.params[carried:], node.inputs[carried:])
             for param, same in zip(test.params[:carried], body.params[:carried], strict=True):
@@ -151,6 +155,7 @@ class _Walk:
         made[id(body)] = inner.graph()
         if any(ranges.exprs.get(body.results[at]) != expr for at, expr in steps.items()):
             return self._rounds(node, control, trusted=False)
+        self._learn_ends(node, found_changes, rounds)
         found = [each for each in promotions(control, ranges) if self._is_there(
             node, control, ranges, each)] if self.mark else []
         if found:
@@ -167,28 +172,55 @@ class _Walk:
             else ranges.expr(index), array.shape[axis]) == "all"
             for axis, index in zip(found.store.attrs["axes"], found.indices, strict=True))
 
+    def _changes(
+        self, node: Node, control: Looping, rounds: int | None
+    ) -> dict[int, tuple[Change, Interval]]:
+        """What rounds do to the integers that go round, and what these are at first."""
+        firsts = {}
+        for at, value in enumerate(node.inputs[:control.carried]):
+            if value.dtype.is_int and not value.shape:
+                ends = [ask(self.ranges.expr(value)) for ask in (
+                    self.ranges.least, self.ranges.most)]
+                if ends[0] is not None and ends[1] is not None:
+                    firsts[at] = (ends[0], ends[1])
+        return {at: (change, firsts[at]) for at, change in changes(
+            control, firsts, rounds).items()}
+
+    def _learn_ends(
+        self, node: Node, found: Mapping[int, tuple[Change, Interval]], rounds: int | None
+    ) -> None:
+        """Note what of the results of a loop is known."""
+        for at, (change, first) in found.items():
+            low, high = change.after(first, rounds)
+            self.ranges.exprs[node.results[at]] = self.ranges.some(
+                node.results[at].dtype, [low], [high])
+
     def _carried(
-        self, node: Node, control: Looping, ranges: Ranges, trusted: bool
+        self, node: Node, control: Looping, ranges: Ranges, trusted: bool,
+        rounds: int | None, found: Mapping[int, tuple[Change, Interval]]
     ) -> dict[int, Dim]:
-        """Note what is known of integers that go round: one that has a constant added is at least,
-        or at most, what it was first. The sums of which this is so only if they do not leave their
-        dtype, by their numbers, are asked for with ``trusted``, and are to be looked at."""
+        """Note what is known of integers that go round. Where numbers do not tell (``induction``),
+        one that has a constant added is at least, or at most, what it was first. The sums of which
+        this is so only if they do not leave their dtype are asked for with ``trusted``, and are to
+        be looked at."""
         asked: dict[int, Dim] = {}
         for at, param in enumerate(control.body.params[:control.carried]):
             if not param.dtype.is_int:
                 continue
-            found = step_of(control.body.results[at], param)
+            step = step_of(control.body.results[at], param)
             first = self.ranges.expr(node.inputs[at])
-            ends: tuple[list[Dim], list[Dim]] = [], []
             own = not param.shape and control.index not in symbols_of(first)
-            if found is not None and own and (trusted or found[1]):
-                ends[found[0] < 0].append(first)
-                if found[0] == 0:
+            ends: tuple[list[Dim], list[Dim]] = [], []
+            if at in found:
+                ends = _ends(*found[at], first if own else None, symbol(control.index), rounds)
+            elif step is not None and own and (trusted or step[1]):
+                ends[step[0] < 0].append(first)
+                if step[0] == 0:
                     ends[1].append(first)
             known = ranges.exprs[param] = ranges.some(
                 param.dtype, *ends, scalar=not param.shape)
-            if any(ends) and found is not None and not found[1]:
-                asked[at] = known + found[0]
+            if at not in found and any(ends) and step is not None and not step[1]:
+                asked[at] = known + step[0]
         return asked
 
     def _counts(self, loop: Looping, tests: bool) -> Counts:
@@ -339,3 +371,16 @@ class _Walk:
             low += min(last, 0) if atoms else scale
             high += max(last, 0) if atoms else scale
         return low, high
+
+
+def _ends(
+    change: Change, numbers: Interval, first: Dim | None, index: Dim, rounds: int | None
+) -> tuple[list[Dim], list[Dim]]:
+    """What an integer that changes is at least and at most in the round of an index."""
+    low, high = change.after(numbers, None if rounds is None else max(rounds - 1, 0))
+    ends: tuple[list[Dim], list[Dim]] = [low], [high]
+    if first is not None and change.added is not None and change.set is None and not any(
+            change.uncounted):
+        for end, each in zip(ends, change.added, strict=True):
+            end.append(first + each * index)
+    return ends

@@ -84,3 +84,19 @@ def test_percentiles_of_columns_that_are_not_there(opt: int) -> None:
     """Rows are gathered of an array without elements: stores that are never run."""
     found = weft.compile(opt=opt)(lambda x: np.percentile(x, [10, 50], 0))(np.zeros((5, 0)))
     assert found.shape == (2, 0)
+
+
+def test_a_check_that_fails_on_a_way_not_taken() -> None:
+    """Constants are computed while compiling; a check of them fails where it is run."""
+    def larger(n: int, c: int) -> int:
+        if c > 0:
+            a = n * 0 + (2**63 - 1)
+            a = a + 1
+        else:
+            a = n
+        return a
+
+    f = weft.compile(larger)
+    assert f(3, 0) == 3
+    with pytest.raises(OverflowError, match="W131"):
+        f(3, 1)

@@ -36,6 +36,11 @@ def words(graph: Graph) -> list[str]:
                   for word in node.attrs.get("inside", ("",) * len(node.attrs["axes"])))
 
 
+def kept(graph: Graph) -> list[str]:
+    """The sums that are checked for numbers beyond 64 bits, in order."""
+    return [node.attrs["of"] for node in all_nodes(graph) if node.op.name == "unwrapped"]
+
+
 def triangle(x: Any, n: int) -> Any:
     """A loop whose end another loop tells."""
     total = np.float64(0)
@@ -98,15 +103,13 @@ def test_what_a_branch_leaves_out_is_not_read(k: int) -> None:
 
 
 def test_checks_of_sums_go_where_they_hold() -> None:
-    def steps(x: Any, n: int) -> Any:
+    def steps(x: Any, n: int, k: int) -> Any:
         total = np.float64(0)
         for t in range(n):
             total += x[t + 1, 0] * (t * 2 - 1)
-        return total
+        return total * (k * 2 - 1)
 
-    graph = marked(steps, X, 3)
-    kept = [node.attrs["of"] for node in all_nodes(graph) if node.op.name == "unwrapped"]
-    assert kept == ["mul", "sub"]  # t * 2 may be too large, and what then is t * 2 - 1?
+    assert kept(marked(steps, X, 3, 4)) == ["mul", "sub"]  # k * 2, and what then is k * 2 - 1?
 
 
 def test_sums_that_leave_their_dtype_are_not_trusted() -> None:
@@ -143,6 +146,107 @@ def test_what_is_known_and_not_there_is_an_error() -> None:
         weft.compile(repeated)(3, np.zeros(150), 9), repeated(3, np.zeros(150), 9))
     with pytest.raises(IndexError, match="W124"):
         weft.compile(repeated)(4, np.zeros(150), 9)
+
+
+def above(x: Any) -> Any:
+    count = longest = run = 0
+    for i in range(x.size):
+        if x[i] > 0:
+            count += 1
+        run = run + 1 if x[i] < 3 else 0
+        longest = max(longest, run)
+    return count * 100 + longest
+
+
+def fibonacci(n: int) -> Any:
+    a, b = 0, 1
+    for _ in range(n):
+        a, b = b, (a + b) % 1000000007
+    return a
+
+
+def lengths(n: int) -> Any:
+    """Rounds of loops of which nobody knows how many there are."""
+    total = 0
+    for k in range(1, n):
+        while k > 1:
+            k //= 2
+            total += 3
+    return total
+
+
+def powers(n: int) -> Any:
+    k = 1
+    for _ in range(n):
+        k = k + k
+    return k
+
+
+def squares(x: Any) -> Any:
+    total = 0
+    for i in range(x.size):
+        total += i * i
+    return total
+
+
+@pytest.mark.parametrize(("function", "args", "left"), [
+    (above, (X.ravel() % 5 - 1,), []), (fibonacci, (100,), []), (lengths, (40,), ["sub"]),
+    (powers, (40,), ["add"]), (squares, (np.zeros(300),), [])])
+def test_what_rounds_add_is_known(
+    function: Callable[..., Any], args: tuple[Any, ...], left: list[str]
+) -> None:
+    assert kept(marked(function, *args)) == left
+    assert weft.compile(function)(*args) == function(*args)
+
+
+def test_a_sum_that_rounds_make_too_large_fails() -> None:
+    f = weft.compile(powers)
+    assert f(62) == 2**62
+    with pytest.raises(OverflowError, match="W131"):
+        f(63)
+
+
+ROUNDS = (
+    "a = N(a + 1)", "a = N(b - a)", "b = N(b - 7) if a > b else b", "a = N(a + 5) if i % 3 else 0",
+    "b = N(a * 3) & 1023", "a, b = b, N(a + b) % 1009", "b = min(b, N(a - 2))",
+    "a = N(a + (i > 4) * 2)", "for _ in range(3): b = N(b + 2)",
+    "k = i\n        while k > 1:\n            k = k // 2\n            a = N(a + 2)",
+    "for j in range(i):\n            if j > 2:\n                b = N(b - 1)")
+FIRST = (0, 7, 2**63 - 12, -2**63 + 30)
+
+
+def _held(value: int) -> int:
+    if not -2**63 <= value < 2**63:
+        raise OverflowError
+    return value
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(ROUNDS), min_size=1, max_size=3), st.sampled_from(FIRST),
+       st.sampled_from(FIRST), st.sampled_from(["n", "12"]), st.integers(0, 14), st.booleans())
+def test_random_sums(
+    lines: list[str], a: int, b: int, count: str, n: int, known: bool
+) -> None:
+    """Integers that go round: as Python's, and an error as soon as one does not fit."""
+    first = [f"    a = a * 0 + {a}"] if known else []
+    source = "\n".join(["def f(n, a, b):", *first, f"    for i in range({count}):",
+                        *[f"        {line}" for line in lines], "    return a, b"])
+    args = n, 0 if known else a, b
+    try:
+        want = run(source, {"N": _held})["f"](*args)
+    except OverflowError:
+        want = None
+    f = run(source.replace("N(", "("), {})["f"]
+    graph = marked(f, *args)
+    compiled = weft.compile(f, on_recompile="silent")
+    if want is None:
+        with pytest.raises(OverflowError, match="W131"):
+            compiled(*args)
+        with pytest.raises(OverflowError, match="W131"):
+            run_graph(graph, [np.asarray(x) for x in args])
+    else:
+        assert tuple(map(int, compiled(*args))) == want
+        assert tuple(map(int, run_graph(graph, [np.asarray(x) for x in args]))) == want
 
 
 OFFSETS = st.integers(-2, 2)

@@ -27,11 +27,13 @@ def begin_control(f: FunctionText, polls: bool) -> None:
         f.do(f"store i64 0, ptr {field(f, 'polled')}, align 8")
 
 
-def ask_at_times(f: FunctionText, left: str, every: int, pool: str) -> None:
+def ask_at_times(
+    f: FunctionText, left: str, every: int, pool: str, times: str = "1"
+) -> None:
     """Return ABORTED if the run is over, which is asked once in so many times; ``left`` is where it
-    stands how many are left."""
+    stands how many are left, of which ``times`` are taken."""
     ask, over, on = f.fresh("ask"), f.fresh("over"), f.fresh("on")
-    times = f(f"sub i64 {f(f'load i64, ptr {left}, align 8')}, 1")
+    times = f(f"sub i64 {f(f'load i64, ptr {left}, align 8')}, {times}")
     f.do(f"store i64 {times}, ptr {left}, align 8")
     f.branch(f(f"icmp slt i64 {times}, 0"), ask, on)
     f.place(ask)

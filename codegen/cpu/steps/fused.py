@@ -41,6 +41,7 @@ from ..text import FunctionText
 
 LOCAL = 64    # bytes of a buffer that is a local
 POLLED = 256  # rounds, until the next question whether the run is over
+_SMALL = 8    # rounds of a few scalar operations count as one
 
 
 class Table(Protocol):
@@ -74,7 +75,7 @@ class _FusedLoop:
         self.table, self.plan, self._pool = table, table.plan, pool
         self._indices: dict[str, str] = {}   # where the index of each loop is
         self._left = f.alloca("i64", align=8)
-        f.do(f"store i64 {POLLED}, ptr {self._left}, align 8")
+        f.do(f"store i64 {POLLED * _SMALL}, ptr {self._left}, align 8")
         steps = [loop, *all_steps((*loop.test, *loop.body))]
         own = {step.name for step in steps if isinstance(step, Alloc)}
         pairs = [pair for step in steps if isinstance(step, Loop) for pair in step.carried]
@@ -223,33 +224,63 @@ class _FusedLoop:
     def _loop(self, loop: Loop) -> None:
         f, around = self.f, dict(self._indices)
         index = self._indices[loop.index] = f.alloca("i64", align=8)
-        head, body, done = f.fresh("round"), f.fresh("body"), f.fresh("end")
         f.do(f"store i64 0, ptr {index}, align 8")
-        self._goes_on(loop, index, head, done)
-        f.place(head)
-        ask_at_times(f, self._left, POLLED, self._pool)
-        self._steps(loop.test)
-        if loop.condition is not None:
-            self._holds(loop.condition, body, done)
+        weight = _SMALL if _is_small_round(self.plan, loop) else 1
+        if loop.condition is None:
+            self._counted(loop, index, weight)
         else:
-            f.jump(body)
+            self._asked(loop, index, weight)
+        self._indices = around
+
+    def _counted(self, loop: Loop, index: str, weight: int) -> None:
+        """So many rounds, in pieces without a question: nothing but the work is left in them."""
+        assert loop.count is not None, "a loop without end has a test"
+        f, count = self.f, self.value(loop.count)
+        piece, done = f.fresh("piece"), f.fresh("end")
+        head, on = f.fresh("round"), f.fresh("on")
+        f.branch(f(f"icmp slt i64 0, {count}"), piece, done)
+        f.place(piece)
+        begin = f(f"load i64, ptr {index}, align 8")
+        rest = f(f"sub i64 {count}, {begin}")
+        rounds = f.call("i64", "llvm.smin.i64", ("i64", rest), ("i64", str(POLLED * weight)))
+        stop = f(f"add nsw i64 {begin}, {rounds}")
+        ask_at_times(f, self._left, POLLED * _SMALL, self._pool,
+                     f(f"mul nsw i64 {rounds}, {_SMALL // weight}"))
+        f.jump(head)
+        f.place(head)
+        self._round(loop, index)
+        f.branch(f(f"icmp slt i64 {f(f'load i64, ptr {index}, align 8')}, {stop}"), head, on)
+        f.place(on)
+        f.branch(f(f"icmp slt i64 {stop}, {count}"), piece, done)
+        f.place(done)
+
+    def _asked(self, loop: Loop, index: str, weight: int) -> None:
+        """Rounds as long as a test holds."""
+        f = self.f
+        head, body, done = f.fresh("round"), f.fresh("body"), f.fresh("end")
+        f.jump(head)
+        f.place(head)
+        if loop.count is not None:
+            within = f.fresh("within")
+            at = f(f"load i64, ptr {index}, align 8")
+            f.branch(f(f"icmp slt i64 {at}, {self.value(loop.count)}"), within, done)
+            f.place(within)
+        ask_at_times(f, self._left, POLLED * _SMALL, self._pool, str(_SMALL // weight))
+        self._steps(loop.test)
+        assert loop.condition is not None
+        self._holds(loop.condition, body, done)
         f.place(body)
+        self._round(loop, index)
+        f.jump(head)
+        f.place(done)
+
+    def _round(self, loop: Loop, index: str) -> None:
+        f = self.f
         self._steps(loop.body)
         following = f(f"add nsw i64 {f(f'load i64, ptr {index}, align 8')}, 1")
         f.do(f"store i64 {following}, ptr {index}, align 8")
         for pair in loop.carried:
             self._exchange(pair.buffer, pair.next)
-        self._goes_on(loop, index, head, done)
-        f.place(done)
-        self._indices = around
-
-    def _goes_on(self, loop: Loop, index: str, head: str, done: str) -> None:
-        f = self.f
-        if loop.count is None:
-            f.jump(head)
-        else:
-            at = f(f"load i64, ptr {index}, align 8")
-            f.branch(f(f"icmp slt i64 {at}, {self.value(loop.count)}"), head, done)
 
     def _exchange(self, buffer: str, other: str) -> None:
         f = self.f
@@ -260,3 +291,9 @@ class _FusedLoop:
         one, two = (f(f"load ptr, ptr {place}, align 8") for place in places)
         f.do(f"store ptr {two}, ptr {places[0]}, align 8")
         f.do(f"store ptr {one}, ptr {places[1]}, align 8")
+
+
+def _is_small_round(plan: Plan, loop: Loop) -> bool:
+    """Whether a round is a few scalar operations: kernels of one element each, and no loop."""
+    return all(plan.kernels[step.kernel].is_single if isinstance(step, Launch)
+               else not isinstance(step, Loop) for step in all_steps((*loop.test, *loop.body)))
