@@ -30,7 +30,7 @@ from .host.threads import pool_parts
 from .processors import BASELINE, FEATURES, NATIVE, PORTABLE, features_of, listed
 from .sorts.sorter import SORTS
 from .target import Target
-from .text import module_text
+from .text import SERIAL, module_text
 
 _COUNTER = itertools.count()
 
@@ -137,28 +137,22 @@ def _machine(target: Target, opt: int) -> Any:
         reloc="pic", codemodel="small")
 
 
-def _optimise(module: Any, machine: Any, opt: int, inlines: bool) -> None:
+def _optimise(module: Any, machine: Any, opt: int, serial: bool) -> None:
     """Run LLVM's passes; 1.5 KB of a builder stay, which llvmlite cannot free."""
     llvm = _llvm()
     options = llvm.create_pipeline_tuning_options(speed_level=2)
-    # Vectors are written by hand: the vectorisers would only cost compile time.
-    options.loop_vectorization = options.slp_vectorization = False
+    # Vectors are written by hand: the vectorisers would only cost compile time. Rounds that go on
+    # with what the one before has left are written one by one; some of their work is not serial.
+    options.loop_vectorization, options.slp_vectorization = serial, False
     options.loop_unrolling = False
     # A builder is good for one run: each one leaves hooks in it that end with the run.
     builder = llvm.create_pass_builder(machine, options)
-    if opt >= 3:
+    if serial or opt >= 3:
         passes = builder.getModulePassManager()
     else:
         # What is emitted is already clean: the standard pipeline takes ten times as long as
         # these and made no measured kernel faster; global value numbering found 1 % to remove.
         passes = llvm.create_new_module_pass_manager()
-        if inlines:  # fused loops, whose kernels leave for each other what fits into registers
-            passes.add_always_inliner_pass()
-            passes.add_sroa_pass()  # contexts, and then what they point at
-            passes.add_sroa_pass()
-            passes.add_instruction_combine_pass()
-            passes.add_simplify_cfg_pass()
-            passes.add_jump_threading_pass()
         passes.add_instruction_combine_pass()
         passes.add_simplify_cfg_pass()
     passes.run(module, builder)
@@ -184,7 +178,7 @@ def _optimised(text: str, target: Target, opt: int, taken: Taken = _plainly,
         module.data_layout = str(machine.target_data)
     with taken("optimise"):
         if opt and not plain:
-            _optimise(module, machine, opt, "alwaysinline" in text)
+            _optimise(module, machine, opt, SERIAL in text)
     return module, machine
 
 

@@ -30,6 +30,7 @@ POLLED = 1 << 16
 
 # Attributes of a function that hardly ever runs: all that is to be saved on is its compilation.
 COLD = "noinline optnone cold nounwind"
+SERIAL = '"serial"'  # of functions with loops whose rounds are written one by one
 
 _INTEGERS = re.compile(r"(add|sub|mul|and|icmp s..|call smin|call smax) i64 (\S+), (-?\d+)")
 _LITERAL = re.compile(r"-?\d+")

@@ -21,6 +21,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 
 from ....ir.indices.index import Dim, ceil_div, product
 from ....ir.kernels.kernel import (
+    Carry,
     Axis,
     Check,
     Compress,
@@ -48,7 +49,7 @@ from ..sorts.long_row import emit_long_row, is_long_row
 from ..sorts.ranked import emit_ranked
 from ..sorts.rows import emit_sort
 from ..target import Target
-from ..text import FunctionText
+from ..text import SERIAL, FunctionText
 from ..types import LLVM_TYPES, vector_type
 from .columns import ColumnLoops, Take, by_order, of_sums
 from .contract import emit_contract
@@ -68,9 +69,11 @@ def emit_kernel(
     if it is one of single values."""
     # Inlined into the plan, all kernels would make one huge function, slow to compile.
     tells = bool(inline) and kernel.is_single
+    serial = f" {SERIAL}" if any(isinstance(stmt, Carry) for stmt in kernel.body) else ""
     f = FunctionText("i1" if tells else "void", inline or kernel.name, [
         ("ptr", "context"), ("i64", "begin"), ("i64", "end"), ("ptr noalias align 64", "scratch"),
-    ], linkage="internal", attributes=f"{'alwaysinline' if inline else 'noinline'} nounwind")
+    ], linkage="internal",
+        attributes=f"{'alwaysinline' if inline else 'noinline'} nounwind{serial}")
     f.ended = "i1 true" if tells else "void"
     stmts = StmtEmitter(f, kernel, target)
     f.asks(f"@{pool}_poll(ptr {stmts.status})")

@@ -37,7 +37,7 @@ from ....ir.verify.lives import buffers_of, reads_and_writes
 from ..dims import emit_dim
 from ..host.layout import element
 from ..host.poll import ask_at_times, return_status
-from ..text import FunctionText
+from ..text import SERIAL, FunctionText
 
 LOCAL = 64    # bytes of a buffer that is a local
 POLLED = 256  # rounds, until the next question whether the run is over
@@ -70,7 +70,7 @@ class _FusedLoop:
         self.f = f = FunctionText(
             "i32", name, [(type_, each) for type_, each in (
                 ("ptr", "registers"), ("ptr", "args"), ("ptr", "arena"), ("ptr", "scratch"),
-                ("ptr", "control"))], linkage="internal", attributes="noinline nounwind")
+                ("ptr", "control"))], linkage="internal", attributes=f"noinline nounwind {SERIAL}")
         f.polls = True
         self.table, self.plan, self._pool = table, table.plan, pool
         self._indices: dict[str, str] = {}   # where the index of each loop is
