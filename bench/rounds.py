@@ -67,10 +67,7 @@ def collatz(n):
     for start in range(1, n):
         number, steps = start, 0
         while number != 1:
-            if number % 2 == 0:
-                number = number // 2
-            else:
-                number = 3 * number + 1
+            number = number // 2 if number % 2 == 0 else 3 * number + 1
             steps += 1
         longest = max(longest, steps)
     return longest
@@ -170,8 +167,8 @@ def _loops() -> dict[str, Loop]:
             congruential, "for (; n > 0; n--) s = (s * 1103515245 + 12345) & 0x7FFFFFFF; return s;",
             "i i:n i:s", (n, 42), n),
         "fibonacci": Loop(
-            fibonacci, "int64_t a = 0, b = 1; for (; n > 0; n--) { int64_t c = (a + b) % 1000000007;"
-            " a = b; b = c; } return a;", "i i:n", (n,), n),
+            fibonacci, "int64_t a = 0, b = 1; for (; n > 0; n--) {"
+            " int64_t c = (a + b) % 1000000007; a = b; b = c; } return a;", "i i:n", (n,), n),
         "collatz": Loop(
             collatz, "int64_t best = 0; for (int64_t s = 1; s < n; s++) { int64_t m = s, k = 0;"
             " while (m != 1) { m = m % 2 == 0 ? m >> 1 : 3 * m + 1; k++; }"

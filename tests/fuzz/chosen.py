@@ -12,15 +12,20 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import random
+import signal
 import sys
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import weft
+
+_PATIENCE = 60  # seconds of a call
 
 MASKS = ("{a} > 0", "{a} > 1", "{a} > -1", "{a} % 2 == 0", "{a} < 3", "m")
 MADE = (
@@ -93,6 +98,21 @@ def arguments(seed: int) -> list[tuple[Any, ...]]:
             for chance in (0.5, 0.9, 0.0, 0.3)]
 
 
+@contextlib.contextmanager
+def _ending(seconds: int) -> Iterator[None]:
+    """Let what goes on for so long fail."""
+    def late(signum: int, frame: Any) -> None:
+        raise TimeoutError(f"nothing after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def check(seed: int, folder: Path) -> str:
     """ok, refused with an error, or what is wrong. The program is written into a folder, where
     Weft finds its lines."""
@@ -109,7 +129,8 @@ def check(seed: int, folder: Path) -> str:
         except Exception:  # NumPy's, whatever it is
             continue
         try:
-            found = compiled(*args)
+            with _ending(_PATIENCE):
+                found = compiled(*args)
         except weft.Error as problem:
             refused = f"refused {problem.code}"
             continue

@@ -21,8 +21,8 @@ from contextlib import ExitStack, contextmanager, nullcontext
 
 from ....ir.indices.index import Dim, ceil_div, product
 from ....ir.kernels.kernel import (
-    Carry,
     Axis,
+    Carry,
     Check,
     Compress,
     Contract,

@@ -252,6 +252,13 @@ class Run(Selection):
     def shape(self) -> tuple[Any, ...]:
         return (self.length, *self.array.shape[1:])
 
+    def leaves(self) -> tuple[Any, ...]:
+        return self.array, self.start, self.stop
+
+    def again(self, *leaves: Any) -> Run:
+        array, start, stop = leaves
+        return Run(array, start, stop, self.locs, shares=True)
+
     def numbers(self) -> Any:
         return self.number(self._places())
 
