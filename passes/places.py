@@ -7,6 +7,7 @@
     unwrapped %s, %a, %b        %s, where the sum does not leave its dtype
     lt %a, %b                   true or false, where it is always that
     maximum %a, 0; mod %a, 9    %a, where it is not negative; where it is below 9, too
+    mod %a, 7                   that of unsigned numbers, where %a is not negative
     gather %x, %i               gather {inside = ("all",)}, where no index is out of range, or
                                 ("low",), where none is negative: nothing of that is checked
     while that stores at one    while that carries the element there (``promote``)
@@ -26,7 +27,7 @@ from ..ir.indices.index import Dim, Expr, symbol, symbols_of, terms_of
 from ..ir.ops.control.region import Branching, Looping
 from ..ir.ops.op import Kind
 from ..ir.ops.table import OPS
-from ..ir.types import BOOL, I64
+from ..ir.types import BOOL, I64, as_dtype
 from .clone import Clone
 from .induction import ROUNDS, Change, Interval, changes
 from .learning import decided, exact, learn_node, step_of
@@ -35,6 +36,7 @@ from .promote import Promotion, promoted, promotions
 from .ranges import Ranges
 
 _CHOICES = OPS["maximum"], OPS["minimum"], OPS["mod"]  # whose result may be an operand
+_DIVISIONS = OPS["mod"], OPS["floordiv"]
 Counts = Mapping[str, int]  # of the rounds of the loops around, by their symbols
 
 
@@ -79,7 +81,7 @@ class _Walk:
             plain = len(node.results) == 1 and not node.after
             if not plain or not (self._is_known(node) or self._is_decided(node)
                                  or self._is_operand(node) or self._is_cast(node)
-                                 or self._is_view(node)):
+                                 or self._is_view(node) or self._is_unsigned(node)):
                 copy = self.clone.node(node)
                 if self.mark and "inside" in node.op.facts:
                     copy.attrs = self._marked(node)
@@ -303,6 +305,20 @@ class _Walk:
         with self.builder.like(node):
             self.clone.values[node.results[0]] = self.builder.cast(
                 self.clone.values[node.inputs[0]], dtype=node.results[0].dtype)
+        return True
+
+    def _is_unsigned(self, node: Node) -> bool:
+        """Whether a division has no signs to look at."""
+        (result,), ranges = node.results, self.ranges
+        if not self.mark or node.op not in _DIVISIONS or result.dtype.kind != "i" or not all(
+                ranges.holds(ranges.expr(value)) for value in node.inputs):
+            return False
+        dtype = as_dtype(f"u{result.dtype.bits}")
+        with self.builder.like(node):
+            operands = [self.builder.cast(self.clone.values[value], dtype=dtype)
+                        for value in node.inputs]
+            self.clone.values[result] = self.builder.cast(self.builder.emit(
+                node.op, operands, node.attrs).results[0], dtype=result.dtype)
         return True
 
     def _marked(self, node: Node) -> dict[str, Any]:
