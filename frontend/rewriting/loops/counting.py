@@ -30,6 +30,7 @@ from ....ir.diagnose import error
 from ....ir.graph import Graph, Node, all_nodes, control_of
 from ....ir.indices.index import product
 from ....ir.ops.op import Kind
+from ....ir.ops.table import OPS
 from ...face.source import user_loc
 from ...tracing.arrays.chosen import Chosen
 from ...tracing.arrays.growing import GrowingList
@@ -52,7 +53,8 @@ _BUILTINS = frozenset({
 _ROOM = 1 << 23  # numbers in a list of unknown length
 _SIZES = 10_000  # rounds, up to which arrays of sizes of their own are traced one by one
 PATIENCE = 2000  # nodes: a third of a second, about
-SIZED = 400      # nodes of rounds that differ in the sizes of their arrays
+SIZED = 400      # nodes of rounds that are not found to be equal
+LARGE = 1 << 10  # elements
 LONG = 10_000    # nodes, from which on a loop that is in none is too much as well
 MANY = 1000      # iterations of a loop that is given half of the nodes
 _DEEP = 2        # loops around what is traced
@@ -86,7 +88,8 @@ def _nothing() -> None:
 class _Patience:
     """How much of a trace a loop may draw round by round: the less, the more loops are around it.
     Rounds that differ in the sizes of their arrays alone, as ``x[:i]`` is another one in each, are
-    never found to be equal in the graph, and each has kernels of its own."""
+    never found to be equal in the graph, and each has kernels of its own. Those that store a part
+    of a large array leave a version of it each, of which a loop has one."""
 
     def __init__(self, around: Mapping[CodeType, int]) -> None:
         self.around = around
@@ -101,15 +104,23 @@ class _Patience:
             return
         long = any(length >= MANY for length in self.around.values())
         if (size >= PATIENCE // 2 and long) or (size >= PATIENCE and (
-                size >= LONG or len(self.around) >= _DEEP)) or _differ_in_size(
+                size >= LONG or len(self.around) >= _DEEP)) or _are_apart(
                     nodes[slice(*before)], nodes[before[1]:]):
             raise GivenUpError(Need(straight=True))
 
 
-def _differ_in_size(one: Sequence[Node], other: Sequence[Node]) -> bool:
-    """Whether two rounds do the same on arrays of other shapes."""
+def _are_apart(one: Sequence[Node], other: Sequence[Node]) -> bool:
+    """Whether two rounds do the same, but on arrays of other shapes, or each on its own version of
+    a large array of which they store a part."""
     shapes = [[[x.type.shape for x in node.results] for node in nodes] for nodes in (one, other)]
-    return shapes[0] != shapes[1] and [node.op for node in one] == [node.op for node in other]
+    return [node.op for node in one] == [node.op for node in other] and (
+        shapes[0] != shapes[1] or any(map(_stores_a_part, other)))
+
+
+def _stores_a_part(node: Node) -> bool:
+    mask = node.inputs[0].node if node.op is OPS["masked"] else None
+    size = node.results[0].type.size if mask is not None else 0
+    return mask is not None and mask.op is OPS["pad"] and isinstance(size, int) and size >= LARGE
 
 
 class Rounds:
