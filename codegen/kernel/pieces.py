@@ -64,6 +64,8 @@ def piece(kernel: Kernel, ranges: Ranges) -> Kernel:
     asked = _asked(kernel)
     for old in kernel.body:
         stmt = rename_values(old, names) if not names.keys().isdisjoint(old.operands) else old
+        if isinstance(stmt, Const) and stmt.dtype == BOOL:
+            known[stmt.name] = bool(stmt.value)
         guard = stmt.guard if isinstance(stmt, (Load, Store)) else ""
         if guard in known:
             if not known[guard] and isinstance(stmt, Store):

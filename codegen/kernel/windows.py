@@ -45,13 +45,19 @@ LEAST = 64  # elements, below which a loop is as fast as finding where it begins
 
 def with_windows(plan: Plan) -> Plan:
     """The plan with kernels that have the windows that their masks tell."""
+    shared = shared_memory(plan)
+    return replace(plan, kernels={name: _windowed(kernel, shared.get(name, frozenset()))
+                                  for name, kernel in plan.kernels.items()})
+
+
+def shared_memory(plan: Plan) -> dict[str, Pairs]:
+    """For each kernel the parameters that are one memory wherever it is launched."""
     shared: dict[str, Pairs] = {}
     for step in all_steps(plan.steps):
         if isinstance(step, Launch):
             pairs = _shared(plan.kernels[step.kernel], step)
             shared[step.kernel] = shared.get(step.kernel, pairs) & pairs
-    return replace(plan, kernels={name: _windowed(kernel, shared.get(name, frozenset()))
-                                  for name, kernel in plan.kernels.items()})
+    return shared
 
 
 def _shared(kernel: Kernel, launch: Launch) -> Pairs:
@@ -80,7 +86,7 @@ def _with_window(kernel: Kernel, axis: Axis, shared: Pairs) -> Axis:
         or (isinstance(stmt, Reduce) and stmt.axis == axis.name)]
     for some in (ends.keys(), {"low"}, {"high"}):
         tests = frozenset(ends[end][0] for end in some if end in ends)
-        outside = _Outside(axis.name, by_name, _values_outside(kernel, tests), shared)
+        outside = Outside(axis.name, by_name, _values_outside(kernel, tests), shared)
         if tests and all(map(outside.is_nothing, along)):
             return replace(axis, **{end: value for end, (_, value) in ends.items() if end in some})
     return axis
@@ -145,7 +151,7 @@ def _applied(stmt: Apply, args: list[Any]) -> Any:
 
 
 @record(frozen=True)
-class _Outside:
+class Outside:
     """What statements do along an axis where values are known, as they are there."""
 
     axis: str

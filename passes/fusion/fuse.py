@@ -42,6 +42,7 @@ from .region import Region, axes_of, rename
 from .rules import admits, goes_one_by_one, is_wide, room
 from .segments import fuse_around
 from .stacks import with_stacks
+from .stored import read_where_stored
 
 LIMIT = 64  # nodes of one region: past it registers spill and compile time grows
 COPIES = 2  # of a cheap producer, one for each place that its consumer reads it at
@@ -247,6 +248,7 @@ def fuse(graph: Graph, limit: int = LIMIT) -> Graph:
 
 
 def _fused(graph: Graph, limit: int) -> Graph:
+    graph = read_where_stored(graph)
     partition = grow(graph, limit)
     masked = with_own_masks(graph, partition)
     if masked is not None:

@@ -20,6 +20,7 @@ from ....codegen.kernel.bodies import lower_graph, share_kernels
 from ....codegen.kernel.bounds import with_bounds
 from ....codegen.kernel.fused_loops import with_fused_loops
 from ....codegen.kernel.group import group
+from ....codegen.kernel.interiors import with_interiors
 from ....codegen.kernel.parts import with_parts
 from ....codegen.kernel.share import program_name
 from ....codegen.kernel.windows import with_windows
@@ -147,7 +148,8 @@ def _bound(known: Known) -> Known:
 
 
 def _open_windows(known: Known) -> Known:
-    return known if known.target.kind == "gpu" else replace(known, _plan=with_windows(known.plan))
+    return known if known.target.kind == "gpu" else replace(
+        known, _plan=with_windows(with_interiors(known.plan)))
 
 
 def _fuse_loops(known: Known) -> Known:
