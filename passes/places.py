@@ -10,6 +10,7 @@
     mod %a, 7                   that of unsigned numbers, where %a is not negative
     gather %x, %i               gather {inside = ("all",)}, where no index is out of range, or
                                 ("low",), where none is negative: nothing of that is checked
+    while t1 < t0               scan {length = t0}: a loop of so many rounds
     while that stores at one    while that carries the element there (``promote``)
 
 Sums and multiples of the numbers of rounds, of which there are as many as is known, become dims;
@@ -23,7 +24,8 @@ from types import MappingProxyType
 from typing import Any
 
 from ..ir.graph import Builder, Graph, Node, Value, can_fail, control_of, with_bodies
-from ..ir.indices.index import Dim, Expr, symbol, symbols_of, terms_of
+from ..ir.indices.affine import coefficient
+from ..ir.indices.index import Dim, Expr, positive, symbol, symbols_of, terms_of
 from ..ir.ops.control.region import Branching, Looping
 from ..ir.ops.op import Kind
 from ..ir.ops.table import OPS
@@ -64,6 +66,7 @@ class _Walk:
         self.made: dict[Dim, Value] = {}
         self.failing: set[Value] = set()  # values of which computing them may fail
         self.promoted: dict[Node, tuple[list[Promotion], _Walk]] = {}  # with those of its body
+        self.counted: dict[Node, Dim] = {}  # how many rounds a loop has that asks before each
 
     def graph(self) -> Graph:
         """The new graph."""
@@ -99,6 +102,12 @@ class _Walk:
 
     def _control(self, node: Node) -> None:
         attrs = self._bodies(node)
+        if node in self.counted:
+            copy = self.clone.node(node)
+            copy.op, copy.attrs = OPS["scan"], {
+                "carried": attrs["carried"], "scanned": 0, "length": self.counted.pop(node),
+                "reverse": False, "index": attrs["index"], "body": attrs["body"]}
+            return
         if node not in self.promoted:
             self.clone.node(node).attrs = attrs
             return
@@ -142,6 +151,7 @@ class _Walk:
         first = control.carried + control.scanned
         self._tell(ranges, body.params[first:], node.inputs[first:])
         made: dict[int, Graph] = {}
+        length: Dim | None = None
         if test is not None:
             asked = ranges.inside()
             asked.bound(index, (0,), (ROUNDS if count is None else count,))
@@ -152,6 +162,7 @@ class _Walk:
                     asked.exprs[param] = ranges.exprs[same]
             walk = _Walk(test, self._counts(control, True), asked, self.mark)
             made[id(test)] = walk.graph()
+            length = _length(test, asked, index) if walk.failing.isdisjoint(test.results) else None
             ranges.learn(asked.truths.get(test.results[0], ((), ()))[0])
         inner = _Walk(body, self._counts(control, False), ranges, self.mark)
         made[id(body)] = inner.graph()
@@ -162,6 +173,9 @@ class _Walk:
             node, control, ranges, each)] if self.mark else []
         if found:
             self.promoted[node] = found, inner
+        elif self.mark and test is not None and count is None and length is not None and (
+                self._is_size(length)):
+            self.counted[node] = length
         return with_bodies(node, lambda body: made[id(body)])
 
     def _is_there(
@@ -262,6 +276,11 @@ class _Walk:
         """Whether an expression has numbers of rounds alone, of loops of so many rounds."""
         return symbols_of(expr) <= self.counts.keys() and all(
             len(atoms) <= 1 for atoms, _ in terms_of(expr))
+
+    def _is_size(self, expr: Dim) -> bool:
+        """Whether an expression has sizes and the numbers of rounds alone."""
+        return all(name in self.counts or (name[0] != "%" and name not in self.ranges.limits)
+                   for name in symbols_of(expr))
 
     def _is_decided(self, node: Node) -> bool:
         """Whether a comparison is always the same; then it is that."""
@@ -400,3 +419,13 @@ def _ends(
         for end, each in zip(ends, change.added, strict=True):
             end.append(first + each * index)
     return ends
+
+
+def _length(test: Graph, asked: Ranges, index: str) -> Dim | None:
+    """How many rounds there are of a loop whose test compares what the number of the round tells;
+    None if that is not known."""
+    known = asked.truths.get(test.results[0], ((), ()))[0]
+    if len(known) != 1 or len(asked.truths[test.results[0]][1]) != 1:
+        return None
+    slope, rest = coefficient(known[0], index) or (0, 0)  # rest + slope * index >= 0
+    return positive(rest + 1) if slope == -1 and index not in symbols_of(rest) else None

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import weft
+from weft.frontend.rewriting.loops import counting
 from weft.ir.graph import Graph, all_nodes, control_of
 from weft.ir.interp.graph import run_graph
 from weft.ir.ops.control.region import Looping
@@ -21,6 +22,12 @@ from weft.passes.roll.affine import Affine, affine
 from weft.passes.roll.repeats import Run, repeats
 from weft.passes.roll.roll import roll
 from weft.passes.state import resolve_state
+
+@pytest.fixture(autouse=True)
+def _traced_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounds that store parts of large arrays, too."""
+    monkeypatch.setattr(counting, "LARGE", 1 << 60)
+
 
 RNG = np.random.default_rng(0)
 U = RNG.normal(size=800)
