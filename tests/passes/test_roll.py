@@ -23,6 +23,7 @@ from weft.passes.roll.repeats import Run, repeats
 from weft.passes.roll.roll import roll
 from weft.passes.state import resolve_state
 
+
 @pytest.fixture(autouse=True)
 def _traced_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounds that store parts of large arrays, too."""
