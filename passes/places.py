@@ -228,7 +228,7 @@ class _Walk:
             own = not param.shape and control.index not in symbols_of(first)
             ends: tuple[list[Dim], list[Dim]] = [], []
             if at in found:
-                ends = _ends(*found[at], first if own else None, symbol(control.index), rounds)
+                ends = _ends(*found[at], first if own else None, control, rounds)
             elif step is not None and own and (trusted or step[1]):
                 ends[step[0] < 0].append(first)
                 if step[0] == 0:
@@ -409,15 +409,17 @@ class _Walk:
 
 
 def _ends(
-    change: Change, numbers: Interval, first: Dim | None, index: Dim, rounds: int | None
+    change: Change, numbers: Interval, first: Dim | None, loop: Looping, rounds: int | None
 ) -> tuple[list[Dim], list[Dim]]:
-    """What an integer that changes is at least and at most in the round of an index."""
-    low, high = change.after(numbers, None if rounds is None else max(rounds - 1, 0))
+    """What an integer that changes is at least and at most in a round; before the last one, there
+    have been all others."""
+    before = rounds if rounds is None or loop.test is not None else max(rounds - 1, 0)
+    low, high = change.after(numbers, before)
     ends: tuple[list[Dim], list[Dim]] = [low], [high]
     if first is not None and change.added is not None and change.set is None and not any(
             change.uncounted):
         for end, each in zip(ends, change.added, strict=True):
-            end.append(first + each * index)
+            end.append(first + each * symbol(loop.index))
     return ends
 
 
