@@ -233,6 +233,10 @@ class _Walk:
                 ends[step[0] < 0].append(first)
                 if step[0] == 0:
                     ends[1].append(first)
+            if ends[0][1:] and ends[0][1:] == ends[1][1:] and (
+                    node.inputs[at] not in self.failing):  # so much in each round
+                ranges.exprs[param] = ends[0][1]
+                continue
             known = ranges.exprs[param] = ranges.some(
                 param.dtype, *ends, scalar=not param.shape)
             if at not in found and any(ends) and step is not None and not step[1]:

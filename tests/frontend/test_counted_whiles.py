@@ -11,6 +11,7 @@ import pytest
 
 import weft
 from weft.ir.graph import all_nodes
+from weft.ir.plans.plan import Loop
 
 X = np.random.default_rng(5).normal(size=90)
 SEEN: list[int] = []
@@ -135,3 +136,19 @@ def test_gradients_go_back_through_rounds_as_they_stand() -> None:
               for unit in np.eye(len(X))]
     for gradient in (weft.compile(weft.grad(loss)), weft.grad(weft.compile(loss))):
         np.testing.assert_allclose(gradient(X), wanted, rtol=1e-6, atol=1e-8)
+
+
+def test_many_rounds_whose_number_is_known() -> None:
+    """They are a loop, of so many rounds: traced one by one they would be compiled for minutes."""
+    def total(x: Any) -> Any:
+        i, t = 0, 0.0
+        while i < x.size:
+            t += x[i] * (i + 1)
+            i += 1
+        return t, i
+
+    x = np.linspace(-1, 1, 20_000)
+    compiled = weft.compile(total)
+    plan = compiled.lower(x).stages.plan
+    assert [step.count for step in plan.steps if isinstance(step, Loop)] == [20_000]
+    assert compiled(x) == total(x)

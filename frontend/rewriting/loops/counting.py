@@ -61,7 +61,7 @@ _DEEP = 2        # loops around what is traced
 
 
 @contextmanager
-def unrolled(items: Any, roots: Callable[[], Any] | None, body: Callable[[Any], Any]) -> Iterator[
+def unrolled(items: Any, roots: Callable[[], Any] | None, body: Callable[..., Any]) -> Iterator[
         Callable[[], None]]:
     """Around a loop that is traced round by round: to be called before each round. That gives the
     trace up where rounds draw too much, if the loop only computes. What is differentiated is left
@@ -72,7 +72,7 @@ def unrolled(items: Any, roots: Callable[[], Any] | None, body: Callable[[Any], 
         return
     sized = isinstance(items, (list, tuple, dict, range, np.ndarray, Tracer, Zipped, *PLAIN))
     with loops.inside(body.__code__, len(items) if sized else 0):
-        yield _Patience(loops.around).check
+        yield _Patience(loops.around, body.__code__).check
 
 
 def _loops() -> Loops:
@@ -91,14 +91,16 @@ class _Patience:
     never found to be equal in the graph, and each has kernels of its own. Those that store a part
     of a large array leave a version of it each, of which a loop has one."""
 
-    def __init__(self, around: Mapping[CodeType, int]) -> None:
-        self.around = around
+    def __init__(self, around: dict[CodeType, int], code: CodeType) -> None:
+        self.around, self.code, self.rounds = around, code, 0
         self.ends: tuple[int, int] = (0, 0)  # of the last two rounds, in the nodes of the graph
 
     def check(self) -> None:
         """Before a round. Raises GivenUpError."""
         ctx = current()
         nodes = ctx.graph.nodes
+        self.rounds += 1
+        self.around[self.code] = max(self.around[self.code], self.rounds)
         size, before, self.ends = len(nodes), self.ends, (self.ends[1], len(nodes))
         if size < SIZED or ctx.nested or ctx.derivatives or ctx.caught:
             return

@@ -42,18 +42,21 @@ def while_(
 ) -> None:
     """``while test(): body()``. ``roots`` is what these call that only computes."""
     rounds = Rounds.of_while(roots, body, get, names)
-    for at in count():
-        before = get()
-        if rounds is not None and (rounds.go_on(at) if at else rounds.begin()):
-            _rounds(current(), "while", lambda _: truth(test()), lambda _: body(), get, put, names)
-            return
-        flag = truth(test())
-        if is_traced(flag):
-            put(before)  # the loop itself starts with the test
-            break
-        if not flag:
-            return
-        body()
+    with unrolled(None, roots, body) as check:
+        for at in count():
+            before = get()
+            if rounds is not None and (rounds.go_on(at) if at else rounds.begin()):
+                _rounds(current(), "while", lambda _: truth(test()), lambda _: body(), get, put,
+                        names)
+                return
+            flag = truth(test())
+            if is_traced(flag):
+                put(before)  # the loop itself starts with the test
+                break
+            if not flag:
+                return
+            check()
+            body()
     _rounds(context_of(flag), "while", lambda _: truth(test()), lambda _: body(), get, put, names,
             flag=flag)
 
