@@ -181,8 +181,8 @@ _FORMS: Mapping[str, Callable[[Ranges, Node], Dim | None]] = MappingProxyType({
     "dim": _size, "iota": _counted, "neg": _negated,
     # Of one that is checked no more is known before: what uses it does so all the same.
     **dict.fromkeys(("add", "sub", "mul", "unwrapped"), _arithmetic),
-    **dict.fromkeys(("cast", "broadcast", "reshape", "slice", "transpose", "identity", "gather"),
-                    _same),
+    **dict.fromkeys(("cast", "broadcast", "reshape", "slice", "transpose", "identity", "gather",
+                     "checked", "ensure", "awaiting"), _same),
     "maximum": _extreme(1), "minimum": _extreme(-1), "select": _chosen, "mod": _remainder,
     "floordiv": _quotient, "and_": _common_bits, "shr": _shifted,
     **dict.fromkeys(("or_", "xor"), _all_bits), "narrow": _same,

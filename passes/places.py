@@ -5,6 +5,7 @@
         %5 = gather %T, sub(%2, 1), add(dim {t1}, 1)                         start = (t0, t1 + 1)}
 
     unwrapped %s, %a, %b        %s, where the sum does not leave its dtype
+    checked %d, ne(%d, 0)       %d, where it is not 0; likewise "ensure"
     lt %a, %b                   true or false, where it is always that
     maximum %a, 0; mod %a, 9    %a, where it is not negative; where it is below 9, too
     mod %a, 7                   that of unsigned numbers, where %a is not negative
@@ -23,7 +24,16 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from ..ir.graph import Builder, Graph, Node, Value, can_fail, control_of, with_bodies
+from ..ir.graph import (
+    Builder,
+    Graph,
+    Node,
+    Value,
+    can_fail,
+    constant_of,
+    control_of,
+    with_bodies,
+)
 from ..ir.indices.affine import coefficient
 from ..ir.indices.index import Dim, Expr, positive, symbol, symbols_of, terms_of
 from ..ir.ops.control.region import Branching, Looping
@@ -39,6 +49,7 @@ from .ranges import Ranges
 
 _CHOICES = OPS["maximum"], OPS["minimum"], OPS["mod"]  # whose result may be an operand
 _DIVISIONS = OPS["mod"], OPS["floordiv"]
+_ASKED = OPS["checked"], OPS["ensure"]
 Counts = Mapping[str, int]  # of the rounds of the loops around, by their symbols
 
 
@@ -83,7 +94,8 @@ class _Walk:
             learn_node(self.ranges, node)
             plain = len(node.results) == 1 and not node.after
             if not plain or not (self._is_known(node) or self._is_decided(node)
-                                 or self._is_operand(node) or self._is_cast(node)
+                                 or self._is_operand(node) or self._is_checked(node)
+                                 or self._is_cast(node)
                                  or self._is_view(node) or self._is_unsigned(node)):
                 copy = self.clone.node(node)
                 if self.mark and "inside" in node.op.facts:
@@ -316,6 +328,20 @@ class _Walk:
                 self.clone.values[result] = self.clone.values[value]
                 return True
         return False
+
+    def _is_checked(self, node: Node) -> bool:
+        """Whether what a node asks of its operand always holds; then it is that."""
+        if node.op not in _ASKED or not self.failing.isdisjoint(node.inputs[1:]):
+            return False
+        value, asked = node.inputs
+        if node.op is OPS["ensure"]:
+            holds = asked.dtype.is_int and self.ranges.holds(self.ranges.expr(asked))
+        else:
+            holds = constant_of(asked) is True or (
+                asked.node is not None and decided(self.ranges, asked.node))
+        if holds:
+            self.clone.values[node.results[0]] = self.clone.values[value]
+        return bool(holds)
 
     def _fits(self, node: Node) -> bool:
         """Whether an integer surely is one of the dtype that it becomes."""

@@ -35,6 +35,7 @@ from ...ir.indices.walk import substitute
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
 from .again import with_copies
+from .before import read_before_stores
 from .masks import with_own_masks
 from .partition import NO_STACKS, NONE_APART, Partition, Stacks
 from .reads import Use, operand_uses, pieces, reads_whole, sources
@@ -248,7 +249,7 @@ def fuse(graph: Graph, limit: int = LIMIT) -> Graph:
 
 
 def _fused(graph: Graph, limit: int) -> Graph:
-    graph = read_where_stored(graph)
+    graph = read_before_stores(read_where_stored(graph))
     partition = grow(graph, limit)
     masked = with_own_masks(graph, partition)
     if masked is not None:

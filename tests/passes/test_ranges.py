@@ -307,3 +307,26 @@ def test_bits_are_bounded() -> None:
     f = weft.compile(bits)
     for k in range(-9, 10):
         assert f(X, k) == bits(X, k)
+
+
+def test_what_holds_is_not_asked() -> None:
+    """A divisor that is never zero; signs that are known."""
+    def primes(n: int) -> int:
+        count = 0
+        for k in range(2, n):
+            prime, d = True, 2
+            while d * d <= k:
+                if k % d == 0:
+                    prime = False
+                    break
+                d += 1
+            if prime:
+                count += 1
+        return count
+
+    graph = marked(primes, 100)
+    assert sorted(kept(graph)) == ["mul", "sub"]
+    assert not any(node.op.name == "checked" for node in all_nodes(graph))
+    assert all(node.results[0].dtype.name == "u64" for node in all_nodes(graph)
+               if node.op.name == "mod")
+    assert weft.compile(primes)(100) == primes(100)

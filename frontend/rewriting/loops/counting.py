@@ -19,7 +19,7 @@ is traced once more without such loops. So the body must do nothing but compute.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import CodeType, FunctionType, ModuleType
 from typing import Any

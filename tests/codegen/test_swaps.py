@@ -1,0 +1,66 @@
+"""Elements that change places: what is read of an array before a store is read before it, and no
+array is copied for that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft.ir.plans.plan import Copy, all_steps
+
+
+def rows(a: Any, p: Any) -> Any:
+    for k in range(a.shape[0]):
+        q = p[k]
+        for j in range(a.shape[1]):
+            t = a[k, j]
+            a[k, j] = a[q, j]
+            a[q, j] = t
+    return a
+
+
+def shuffled(a: Any, p: Any) -> Any:
+    """The first element against another one, in each row."""
+    for k in range(a.shape[0]):
+        first = a[k, 0]
+        a[k, 0] = a[k, p[k]]
+        a[k, p[k]] = first
+        a[k, 1] = first + a[k, 0]
+    return a
+
+
+def pivoted(a: Any, p: Any) -> Any:
+    """Gaussian elimination with partial pivoting, element by element."""
+    n = p.size
+    for k in range(n):
+        best = k
+        for i in range(k + 1, n):
+            if abs(a[i, k]) > abs(a[best, k]):
+                best = i
+        if best != k:
+            for j in range(n):
+                t = a[k, j]
+                a[k, j] = a[best, j]
+                a[best, j] = t
+        for i in range(k + 1, n):
+            f = a[i, k] / a[k, k]
+            for j in range(k, n):
+                a[i, j] -= f * a[k, j]
+    return a
+
+
+@pytest.mark.parametrize("function", [rows, shuffled, pivoted])
+def test_elements_change_places(function: Callable[..., Any]) -> None:
+    rng = np.random.default_rng(2)
+    a, p = rng.random((24, 24)), rng.integers(0, 24, 24)
+    compiled = weft.compile(function)
+    np.testing.assert_array_equal(compiled(a.copy(), p), function(a.copy(), p))
+    plan = compiled.lower(a, p).stages.plan
+    types = plan.types()
+    copied = [step for step in all_steps(plan.steps) if isinstance(step, Copy)
+              and types[step.source.buffer].shape == a.shape]
+    assert len(copied) == 1  # of the argument
