@@ -56,7 +56,7 @@ def pivoted(a: Any, p: Any) -> Any:
 @pytest.mark.parametrize("function", [rows, shuffled, pivoted])
 def test_elements_change_places(function: Callable[..., Any]) -> None:
     rng = np.random.default_rng(2)
-    a, p = rng.random((24, 24)), rng.integers(0, 24, 24)
+    a, p = rng.random((40, 40)), rng.integers(0, 40, 40)
     compiled = weft.compile(function)
     np.testing.assert_array_equal(compiled(a.copy(), p), function(a.copy(), p))
     plan = compiled.lower(a, p).stages.plan
