@@ -16,7 +16,7 @@ from ...ir.plans.plan import Launch, Loop, Plan, all_steps, map_loops
 from ...ir.record import replace
 
 # Statements of all kernels of a loop: more would take long to compile, and gain less.
-MOST = 400
+MOST = 2000
 
 
 def with_fused_loops(plan: Plan) -> Plan:

@@ -119,6 +119,46 @@ def test_rounds_that_differ_in_their_sizes_are_a_loop_sooner() -> None:
     assert size(400) == size(800)
 
 
+def relaxed(u: Any, rounds: int) -> Any:
+    """Rows and columns of known numbers, in rounds of an unknown one."""
+    for _ in range(rounds):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] += 0.3 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1]
+                                  - 4 * u[i, j])
+    return u
+
+
+def recurrence(u: Any, rounds: int) -> Any:
+    """Elements of a vector that follow from the one before."""
+    x = np.zeros(u.shape[0] * u.shape[1])
+    flat = u.ravel()
+    for i in range(1, x.size):
+        x[i] = flat[i] / (4.0 - 0.5 * x[i - 1])
+    return x
+
+
+def longest(u: Any, rounds: int) -> Any:
+    """Rounds of which the first one has nothing to do."""
+    flat = u.ravel()
+    best = np.ones(flat.size, np.int64)
+    for i in range(flat.size):
+        for j in range(i):
+            if flat[j] < flat[i] and best[j] + 1 > best[i]:
+                best[i] = best[j] + 1
+    return best.max()
+
+
+@pytest.mark.parametrize("program", [relaxed, recurrence, longest])
+def test_rounds_that_store_elements_are_loops_soon(program: Callable[..., Any]) -> None:
+    """Each of them would leave a version of the array."""
+    u = RNG.random((16, 15))
+    compiled = weft.compile(program)
+    graph = compiled.trace(u.copy(), 3).graph
+    assert sum(1 for _ in all_nodes(graph)) < 120
+    np.testing.assert_allclose(compiled(u.copy(), 3), program(u.copy(), 3), rtol=1e-12)
+
+
 def test_lists_of_few_large_items_have_no_room_for_one_of_each_round() -> None:
     def frames(u: Any) -> Any:
         found = []

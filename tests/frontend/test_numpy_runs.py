@@ -11,6 +11,7 @@ import pytest
 
 import weft
 from weft import Error
+from weft.ir.graph import all_nodes
 
 X = np.round(np.random.default_rng(0).normal(size=12), 2)
 M = np.arange(20.0).reshape(4, 5) - 7
@@ -166,6 +167,23 @@ def test_what_is_returned_is_a_result_of_the_step() -> None:
     value, gradient = weft.value_and_grad(lambda x: (np.sum(x ** 2), x[x > 0]), has_aux=True)(X)
     np.testing.assert_array_equal(value[1], X[X > 0])
     np.testing.assert_array_equal(gradient, 2 * X)
+
+
+def test_lengths_of_runs() -> None:
+    """Reflections, each of which is of another size."""
+    def reflected(a: Any) -> Any:
+        for k in range(a.shape[1]):
+            x = a[k:, k].copy()
+            x[0] += np.copysign(np.linalg.norm(x), x[0])
+            x /= np.linalg.norm(x)
+            a[k:, k:] -= 2 * np.outer(x, x @ a[k:, k:])
+        return a, np.linalg.norm(a[1:, :2]), np.linalg.norm(a[0] > 0)
+
+    a = np.random.default_rng(1).normal(size=(40, 30))
+    compiled = weft.compile(reflected)
+    assert sum(1 for _ in all_nodes(compiled.trace(a.copy()).graph)) < 600  # 30 rounds are more
+    for one, other in zip(compiled(a.copy()), reflected(a.copy()), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
 def test_gradients_of_runs() -> None:

@@ -27,6 +27,7 @@ from ...tracing.context.active import current
 from ...tracing.operand import cast, masked, reshape, result_dtype, strong
 from ...tracing.values.tracer import Tracer
 from ..arrange.shape import ravel
+from ..reductions.reduce import root, square_of_size
 from ..registry import numpy
 from .grids import multiplied, product
 from .index import as_number, getitem
@@ -184,10 +185,18 @@ def _differences(x: Selection, n: int = 1, axis: Any = -1) -> Selection:
     return chosen(flat - getitem(flat, np.maximum(before, 0)), mask & (before >= 0))
 
 
+def _norm(x: Selection, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """The length of all elements together."""
+    if axis is not None or keepdims or not (ord is None or (ord == 2 and x.ndim == 1)):
+        raise x.refused("given to np.linalg.norm along an axis")
+    array = x.array if number_kind(x.dtype) in "fc" else x.array.astype(np.float64)
+    return root(np.sum(x.of(square_of_size(strong(array)))))
+
+
 # What has a meaning of its own for elements of which it is not known how many there are.
 ON_SELECTIONS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
     operator.getitem: _item, np.sort: _sorted, np.unique: _unique, np.cumsum: _running,
-    np.diff: _differences, np.flip: _flipped, np.flipud: _flipped,
+    np.diff: _differences, np.flip: _flipped, np.flipud: _flipped, np.linalg.norm: _norm,
     np.argmax: _place_of(np.argmax, np.max), np.argmin: _place_of(np.argmin, np.min), **STACKED})
 
 

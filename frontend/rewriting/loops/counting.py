@@ -54,7 +54,7 @@ _ROOM = 1 << 23  # numbers in a list of unknown length
 _SIZES = 10_000  # rounds, up to which arrays of sizes of their own are traced one by one
 PATIENCE = 2000  # nodes: a third of a second, about
 SIZED = 400      # nodes of rounds that are not found to be equal
-LARGE = 1 << 10  # elements
+LARGE = 65       # elements
 LONG = 10_000    # nodes, from which on a loop that is in none is too much as well
 MANY = 1000      # iterations of a loop that is given half of the nodes
 _DEEP = 2        # loops around what is traced
@@ -102,7 +102,7 @@ class _Patience:
         self.rounds += 1
         self.around[self.code] = max(self.around[self.code], self.rounds)
         size, before, self.ends = len(nodes), self.ends, (self.ends[1], len(nodes))
-        if size < SIZED or ctx.nested or ctx.derivatives or ctx.caught:
+        if size < SIZED or ctx.derivatives or ctx.caught:
             return
         long = any(length >= MANY for length in self.around.values())
         if (size >= PATIENCE // 2 and long) or (size >= PATIENCE and (
@@ -120,6 +120,8 @@ def _are_apart(one: Sequence[Node], other: Sequence[Node]) -> bool:
 
 
 def _stores_a_part(node: Node) -> bool:
+    if node.op.kind is Kind.SCATTER:
+        return True
     mask = node.inputs[0].node if node.op is OPS["masked"] else None
     size = node.results[0].type.size if mask is not None else 0
     return mask is not None and mask.op is OPS["pad"] and isinstance(size, int) and size >= LARGE
@@ -205,10 +207,10 @@ class Rounds:
                             locs=user_loc(), hint="append to it outside of the loop")
 
     def _is_long(self, at: int) -> bool:
-        """Whether rounds that branch are many nodes, as the first one shows, or others, as those
-        so far show."""
+        """Whether rounds are many nodes, as those so far show: those that branch as the first one
+        does, unless it has nothing to do."""
         straight = self._is_straight()
-        if (at & (at - 1) if self.count is None else at > 1 and not straight):
+        if at & (at - 1) and not (self.count is not None and straight):
             return False
         added = self.nodes[self.before:]
         size = sum(map(_size, added))
@@ -218,12 +220,13 @@ class Rounds:
         if straight:  # rounds of several steps each are not fused with one another
             return size * self.count >= (NODES // 4 if parted else NODES) * at
         # Inside of a loop that was worth being one, few nodes are many.
-        return parted and size * (self.count - 1) >= (NODES // 4 if self.loops.straight else NODES)
+        few = NODES // 4 if self.loops.straight else NODES
+        return parted and size * (self.count - at) >= few * at
 
     def _is_straight(self) -> bool:
         """Whether loops that do not branch count, and are not differentiated."""
         ctx = current()
-        return self.loops.straight and not ctx.nested and not ctx.derivatives
+        return self.loops.straight and not ctx.derivatives
 
     def _are_carried(self) -> bool:
         return all(_is_carried(value) or may_grow(name, value)
