@@ -417,7 +417,7 @@ class _Walk:
 
     def _start(self, value: Value, extent: Dim) -> Dim | None:
         """Where a view begins that has the element at a place; None if that is not known."""
-        if not value.dtype.is_int or not isinstance(extent, int):
+        if not value.dtype.is_int or not isinstance(extent, int) or value in self.failing:
             return None
         expr = self.ranges.expr(value)
         if not self._is_told(expr):
