@@ -35,14 +35,15 @@ from ..ir.graph import (
     with_bodies,
 )
 from ..ir.indices.affine import coefficient
-from ..ir.indices.index import Dim, Expr, positive, symbol, symbols_of, terms_of
+from ..ir.indices.index import Dim, Expr, positive, symbols_of, terms_of
 from ..ir.ops.control.region import Branching, Looping
 from ..ir.ops.op import Kind
 from ..ir.ops.table import OPS
 from ..ir.types import BOOL, I64, as_dtype
+from .carried import Bound, carried
 from .clone import Clone
-from .induction import ROUNDS, Change, Interval, changes
-from .learning import decided, exact, learn_node, step_of
+from .induction import ROUNDS
+from .learning import decided, exact, learn_node
 from .patches import stored_in_rounds
 from .promote import Promotion, promoted, promotions
 from .ranges import Ranges
@@ -144,22 +145,35 @@ class _Walk:
     def _branches(self, node: Node, control: Branching) -> dict[str, Any]:
         known = self.ranges.truths.get(node.inputs[0], ((), ()))
         made: dict[int, Graph] = {}
+        ways: list[tuple[Graph, Ranges]] = []
         for body, facts in zip((control.then, control.other), known, strict=True):
             ranges = self.ranges.inside()
             ranges.learn(facts)
             self._tell(ranges, body.params, node.inputs[1:])
             made[id(body)] = _Walk(body, self.counts, ranges, self.mark).graph()
+            ways.append((body, ranges))
+        for at, result in enumerate(node.results):
+            if result.dtype.is_int:
+                self._join(result, [(body.results[at], ranges) for body, ranges in ways])
         return with_bodies(node, lambda body: made[id(body)])
 
-    def _rounds(self, node: Node, control: Looping, trusted: bool = True) -> dict[str, Any]:
+    def _join(self, result: Value, ways: Sequence[tuple[Value, Ranges]]) -> None:
+        """Note what is known of the result of a branch: what is so on both ways."""
+        exprs = [(ranges, ranges.expr(value)) for value, ranges in ways]
+        lows = [low for ranges, expr in exprs if (low := ranges.least(expr)) is not None]
+        highs = [high for ranges, expr in exprs if (high := ranges.most(expr)) is not None]
+        self.ranges.exprs[result] = self.ranges.some(
+            result.dtype, [min(lows)] if len(lows) == len(ways) else [],
+            [max(highs)] if len(highs) == len(ways) else [], scalar=not result.shape)
+
+    def _rounds(
+        self, node: Node, control: Looping, dropped: frozenset[Bound] = frozenset()
+    ) -> dict[str, Any]:
         """A test may be asked once more than there are rounds, and holds where there is one."""
         body, test, index = control.body, control.test, control.index
         ranges, count = self.ranges.inside(index), control.count
         ranges.bound(index, (0,), (ROUNDS if count is None else count - 1,))
-        last = ranges.most(symbol(index))
-        rounds = None if last is None or last >= ROUNDS else max(last + 1, 0)
-        found_changes = self._changes(node, control, rounds)
-        steps = self._carried(node, control, ranges, trusted, rounds, found_changes)
+        known = carried(node, control, self.ranges, ranges, self.failing, dropped)
         first = control.carried + control.scanned
         self._tell(ranges, body.params[first:], node.inputs[first:])
         made: dict[int, Graph] = {}
@@ -167,9 +181,9 @@ class _Walk:
         if test is not None:
             asked = ranges.inside()
             asked.bound(index, (0,), (ROUNDS if count is None else count,))
-            carried = control.carried
-            self._tell(asked, test.params[carried:], node.inputs[carried:])
-            for param, same in zip(test.params[:carried], body.params[:carried], strict=True):
+            own = control.carried
+            self._tell(asked, test.params[own:], node.inputs[own:])
+            for param, same in zip(test.params[:own], body.params[:own], strict=True):
                 if param.dtype.is_int:
                     asked.exprs[param] = ranges.exprs[same]
             walk = _Walk(test, self._counts(control, True), asked, self.mark)
@@ -178,9 +192,9 @@ class _Walk:
             ranges.learn(asked.truths.get(test.results[0], ((), ()))[0])
         inner = _Walk(body, self._counts(control, False), ranges, self.mark)
         made[id(body)] = inner.graph()
-        if any(ranges.exprs.get(body.results[at]) != expr for at, expr in steps.items()):
-            return self._rounds(node, control, trusted=False)
-        self._learn_ends(node, found_changes, rounds)
+        if broken := known.broken(ranges):
+            return self._rounds(node, control, dropped | broken)
+        known.learn_ends(self.ranges, node)
         found = [each for each in promotions(control, ranges) if self._is_there(
             node, control, ranges, each)] if self.mark else []
         if found:
@@ -199,61 +213,6 @@ class _Walk:
             self.ranges.expr(node.inputs[params.index(index)]) if index in params
             else ranges.expr(index), array.shape[axis]) == "all"
             for axis, index in zip(found.store.attrs["axes"], found.indices, strict=True))
-
-    def _changes(
-        self, node: Node, control: Looping, rounds: int | None
-    ) -> dict[int, tuple[Change, Interval]]:
-        """What rounds do to the integers that go round, and what these are at first."""
-        firsts = {}
-        for at, value in enumerate(node.inputs[:control.carried]):
-            if value.dtype.is_int and not value.shape:
-                ends = [ask(self.ranges.expr(value)) for ask in (
-                    self.ranges.least, self.ranges.most)]
-                if ends[0] is not None and ends[1] is not None:
-                    firsts[at] = (ends[0], ends[1])
-        return {at: (change, firsts[at]) for at, change in changes(
-            control, firsts, rounds).items()}
-
-    def _learn_ends(
-        self, node: Node, found: Mapping[int, tuple[Change, Interval]], rounds: int | None
-    ) -> None:
-        """Note what of the results of a loop is known."""
-        for at, (change, first) in found.items():
-            low, high = change.after(first, rounds)
-            self.ranges.exprs[node.results[at]] = self.ranges.some(
-                node.results[at].dtype, [low], [high])
-
-    def _carried(
-        self, node: Node, control: Looping, ranges: Ranges, trusted: bool,
-        rounds: int | None, found: Mapping[int, tuple[Change, Interval]]
-    ) -> dict[int, Dim]:
-        """Note what is known of integers that go round. Where numbers do not tell (``induction``),
-        one that has a constant added is at least, or at most, what it was first. The sums of which
-        this is so only if they do not leave their dtype are asked for with ``trusted``, and are to
-        be looked at."""
-        asked: dict[int, Dim] = {}
-        for at, param in enumerate(control.body.params[:control.carried]):
-            if not param.dtype.is_int:
-                continue
-            step = step_of(control.body.results[at], param)
-            first = self.ranges.expr(node.inputs[at])
-            own = not param.shape and control.index not in symbols_of(first)
-            ends: tuple[list[Dim], list[Dim]] = [], []
-            if at in found:
-                ends = _ends(*found[at], first if own else None, control, rounds)
-            elif step is not None and own and (trusted or step[1]):
-                ends[step[0] < 0].append(first)
-                if step[0] == 0:
-                    ends[1].append(first)
-            if ends[0][1:] and ends[0][1:] == ends[1][1:] and (
-                    node.inputs[at] not in self.failing):  # so much in each round
-                ranges.exprs[param] = ends[0][1]
-                continue
-            known = ranges.exprs[param] = ranges.some(
-                param.dtype, *ends, scalar=not param.shape)
-            if at not in found and any(ends) and step is not None and not step[1]:
-                asked[at] = known + step[0]
-        return asked
 
     def _counts(self, loop: Looping, tests: bool) -> Counts:
         rest = {name: count for name, count in self.counts.items() if name != loop.index}
@@ -436,21 +395,6 @@ class _Walk:
             low += min(last, 0) if atoms else scale
             high += max(last, 0) if atoms else scale
         return low, high
-
-
-def _ends(
-    change: Change, numbers: Interval, first: Dim | None, loop: Looping, rounds: int | None
-) -> tuple[list[Dim], list[Dim]]:
-    """What an integer that changes is at least and at most in a round; before the last one, there
-    have been all others."""
-    before = rounds if rounds is None or loop.test is not None else max(rounds - 1, 0)
-    low, high = change.after(numbers, before)
-    ends: tuple[list[Dim], list[Dim]] = [low], [high]
-    if first is not None and change.added is not None and change.set is None and not any(
-            change.uncounted):
-        for end, each in zip(ends, change.added, strict=True):
-            end.append(first + each * symbol(loop.index))
-    return ends
 
 
 def _length(test: Graph, asked: Ranges, index: str) -> Dim | None:

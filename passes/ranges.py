@@ -192,6 +192,24 @@ class Ranges:
                 for each in self._parts(rest, newest):
                     high = _more(high, each)
                 self.limits[newest] = replace(limits, high=high)
+            self._learn_numbers(expr, newest)
+
+    def _learn_numbers(self, expr: Dim, newest: str) -> None:
+        """What follows for the older symbols of an expression that is not negative, by numbers:
+        their bounds know nothing of newer ones."""
+        for atoms, scale in terms_of(expr):
+            atom = atoms[0] if len(atoms) == 1 and abs(scale) == 1 else None
+            if not isinstance(atom, Symbol) or atom.name == newest or (
+                    limits := self.limits.get(atom.name)) is None:
+                continue
+            most = self.most(expr - scale * symbol(atom.name))
+            if most is None:
+                continue
+            if scale > 0 and all(not isinstance(low, int) or low < -most for low in limits.low):
+                self.limits[atom.name] = replace(limits, low=_more(limits.low, -most))
+            if scale < 0 and all(not isinstance(high, int) or high > most
+                                 for high in limits.high):
+                self.limits[atom.name] = replace(limits, high=_more(limits.high, most))
 
     def _parts(self, bound: Dim, name: str) -> list[Dim]:
         """Of ``t <= max(a, b) - 1`` where b <= 0 <= t: ``a - 1``."""

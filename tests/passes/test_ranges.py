@@ -209,7 +209,9 @@ def test_a_sum_that_rounds_make_too_large_fails() -> None:
 ROUNDS = (
     "a = N(a + 1)", "a = N(b - a)", "b = N(b - 7) if a > b else b", "a = N(a + 5) if i % 3 else 0",
     "b = N(a * 3) & 1023", "a, b = b, N(a + b) % 1009", "b = min(b, N(a - 2))",
-    "a = N(a + (i > 4) * 2)", "for _ in range(3): b = N(b + 2)",
+    "a = N(a + (i > 4) * 2)", "a = max(N(a - 3), 0)", "a = N(a + b) // 2 if a < b else b",
+    "while a < b:\n            b = N(a + b) // 2\n            a = N(a + 1)",
+    "for _ in range(3): b = N(b + 2)",
     "k = i\n        while k > 1:\n            k = k // 2\n            a = N(a + 2)",
     "for j in range(i):\n            if j > 2:\n                b = N(b - 1)")
 FIRST = (0, 7, 2**63 - 12, -2**63 + 30)
@@ -307,6 +309,28 @@ def test_bits_are_bounded() -> None:
     f = weft.compile(bits)
     for k in range(-9, 10):
         assert f(X, k) == bits(X, k)
+
+
+def test_what_stays_within_its_bounds() -> None:
+    """Halves of an interval: no index is out of range, and no sum of two of them."""
+    def places(x: Any, keys: Any) -> Any:
+        found = np.zeros(keys.size, np.int64)
+        for k in range(keys.size):
+            low, high = 0, x.size
+            while low < high:
+                middle = (low + high) // 2
+                if x[middle] < keys[k]:
+                    low = middle + 1
+                else:
+                    high = middle
+            found[k] = low
+        return found
+
+    x, keys = np.sort(np.random.default_rng(0).random(500)), np.linspace(-1, 2, 200)
+    graph = marked(places, x, keys)
+    assert not any(node.op.check for node in all_nodes(graph))
+    assert set(words(graph)) == {"all"}
+    np.testing.assert_array_equal(weft.compile(places)(x, keys), np.searchsorted(x, keys))
 
 
 def test_what_holds_is_not_asked() -> None:
