@@ -229,10 +229,11 @@ def _held(value: int) -> int:
 def test_random_sums(
     lines: list[str], a: int, b: int, count: str, n: int, known: bool
 ) -> None:
-    """Integers that go round: as Python's, and an error as soon as one does not fit."""
+    """Integers that go round: as Python's, and an error as soon as one does not fit. All of them
+    are needed: what is not, need not be computed."""
     first = [f"    a = a * 0 + {a}"] if known else []
-    source = "\n".join(["def f(n, a, b):", *first, f"    for i in range({count}):",
-                        *[f"        {line}" for line in lines], "    return a, b"])
+    source = "\n".join(["def f(n, a, b):", *first, "    s = 0", f"    for i in range({count}):", *[
+        f"        {line}\n        s = s ^ a ^ b" for line in lines], "    return a, b, s"])
     args = n, 0 if known else a, b
     try:
         want = run(source, {"N": _held})["f"](*args)
