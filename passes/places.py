@@ -190,8 +190,10 @@ class _Walk:
         for trial in itertools.count():
             known = self._looked_at(node, control, dropped, failing)
             broken, fails = known.bounds.broken(known.inner.ranges), frozenset(
-                param for param, result in zip(control.body.params, control.body.results,
-                                               strict=False) if result in known.inner.failing)
+                param for param, result in zip(
+                    control.body.params[:control.carried],
+                    control.body.results[:control.carried], strict=True)
+                if result in known.inner.failing)
             if not broken and fails <= failing | known.inner.given:
                 break
             last = trial >= _TRIALS
