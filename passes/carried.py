@@ -96,7 +96,8 @@ def carried(
                     if key not in dropped and bound not in limits_of(param.dtype):
                         ends[side].append(bound)
                         tried[key] = bound
-        if ends[LOW][1:] and ends[LOW][1:] == ends[HIGH][1:] and node.inputs[at] not in failing:
+        if loop.count is None and ends[LOW][1:] and ends[LOW][1:] == ends[HIGH][1:] and (
+                node.inputs[at] not in failing):
             inside.exprs[param] = ends[LOW][1]  # so much more in each round
         else:
             inside.exprs[param] = inside.some(param.dtype, *ends, scalar=not param.shape)
