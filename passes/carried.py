@@ -61,10 +61,11 @@ class Carried:
 
 def carried(
     node: Node, loop: Looping, outside: Ranges, inside: Ranges, failing: Container[Value],
-    dropped: frozenset[Bound],
+    dropped: frozenset[Bound] | None,
 ) -> Carried:
     """Note what the parameters of a loop's body are, in the ranges ``inside`` of it. What is
-    ``failing`` does not become what the numbers of rounds tell; ``dropped`` is not tried."""
+    ``failing`` does not become what the numbers of rounds tell; ``dropped`` is not tried, if it is
+    None nothing."""
     last = inside.most(symbol(loop.index))
     rounds = None if last is None or last >= ROUNDS else max(last + 1, 0)
     firsts: dict[int, Interval] = {}
@@ -90,14 +91,13 @@ def carried(
                 if step is not None and step[1]:  # or a check fails
                     ends[side].append(first)
                     continue
-                number = firsts.get(at, (first, first))[side]
-                for bound in (first, number):
+                for bound in (first, firsts.get(at, (first, first))[side]):
                     key = at, side, isinstance(bound, int)
-                    if key not in dropped and bound not in limits_of(param.dtype):
-                        ends[side].append(bound)
-                        tried[key] = bound
-        if loop.count is None and ends[LOW][1:] and ends[LOW][1:] == ends[HIGH][1:] and (
-                node.inputs[at] not in failing):
+                    if dropped is None or key in dropped or bound in limits_of(param.dtype):
+                        continue
+                    ends[side].append(bound)
+                    tried[key] = bound
+        if ends[LOW][1:] and ends[LOW][1:] == ends[HIGH][1:] and param not in failing:
             inside.exprs[param] = ends[LOW][1]  # so much more in each round
         else:
             inside.exprs[param] = inside.some(param.dtype, *ends, scalar=not param.shape)

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from ..ir.graph import Graph, Node, Value, constant_of, control_of
 from ..ir.ops.control.region import Branching, Looping
 from ..ir.ops.table import OPS
-from ..ir.record import record, replace
+from ..ir.record import field, record, replace
 from ..ir.types import DType
 from .learning import learn_node
 from .ranges import Ranges, limits_of
@@ -30,6 +30,7 @@ ROUNDS = 2**58  # at one in a nanosecond they take nine years
 Interval = tuple[int, int]
 _NONE: Interval = (0, 0)
 _PASSES = 3  # what one integer is may tell what another is
+_MOST = 20_000  # values that are looked at for one loop
 
 
 def _sum(a: Interval, b: Interval) -> Interval:
@@ -120,13 +121,13 @@ def changes(
     those are at first that are of interest; what some are tells what others are."""
     found: dict[int, Change] = {}
     numbers: dict[Value, Change] = {}
-    graphs: dict[int, Ranges] = {}
+    known = _Known()
     for _ in range(_PASSES):
         before = len(found)
         for at, first in firsts.items():
             param, result = loop.body.params[at], loop.body.results[at]
             change = None if at in found else _Body(
-                loop.body, {**numbers, param: SAME}, graphs).change(result)
+                loop.body, {**numbers, param: SAME}, known).change(result)
             if change is not None and _fits(ends := change.after(first, rounds), param.dtype):
                 found[at], numbers[param] = change, Change(None, ends)
         if len(found) in (before, len(firsts)):
@@ -134,14 +135,23 @@ def changes(
     return found
 
 
-class _Body:
-    """One graph, of whose parameters some are known; ``graphs`` is what is known of others, were
-    nothing known of their parameters."""
+@record
+class _Known:
+    """What is known of graphs and their values, were nothing known of parameters; of results of
+    bodies, by what is known of their parameters; and how many more values are looked at."""
 
-    def __init__(
-        self, graph: Graph, known: Mapping[Value, Change], graphs: dict[int, Ranges]
-    ) -> None:
-        self.graph, self.graphs = graph, graphs
+    ranges: dict[int, Ranges] = field(default_factory=dict)
+    plain: dict[Value, Change | None] = field(default_factory=dict)
+    results: dict[tuple[Value, frozenset[tuple[Value, Change]]], Change | None] = field(
+        default_factory=dict)
+    left: int = _MOST
+
+
+class _Body:
+    """One graph, of whose parameters some are known."""
+
+    def __init__(self, graph: Graph, known: Mapping[Value, Change], shared: _Known) -> None:
+        self.graph, self.shared = graph, shared
         self.found = dict[Value, Change | None](known)
 
     def change(self, value: Value) -> Change | None:
@@ -161,7 +171,8 @@ class _Body:
 
     def _own(self, value: Value) -> Change | None:
         node = value.node
-        if node is None or not value.dtype.is_int or value.shape:
+        self.shared.left -= 1
+        if node is None or not value.dtype.is_int or value.shape or self.shared.left < 0:
             return None
         number = constant_of(value)
         if isinstance(number, int):
@@ -179,7 +190,10 @@ class _Body:
 
     def _inside(self, body: Graph, known: Mapping[Value, Change | None], at: int) -> Change | None:
         given = {param: change for param, change in known.items() if change is not None}
-        return _Body(body, given, self.graphs).change(body.results[at])
+        key, results = (body.results[at], frozenset(given.items())), self.shared.results
+        if key not in results:
+            results[key] = _Body(body, given, self.shared).change(body.results[at])
+        return results[key]
 
     def _joined(self, node: Node, control: Branching, at: int) -> Change | None:
         operands = [self.found[value] for value in node.inputs[1:]]
@@ -195,21 +209,31 @@ class _Body:
                  if (change := self.found[operand]) is not None and change.number is not None
                  and param not in params[:loop.carried + loop.scanned]}
         each = self._inside(loop.body, {**known, params[at]: SAME}, at)
-        return None if first is None or each is None else first.then(each.times(loop.count))
+        if first is None or each is None:
+            return None
+        found = first.then(each.times(loop.count))
+        return found if found.set is None or _fits(found.set, params[at].dtype) else None
 
     def _plain(self, value: Value) -> Change | None:
         """What it is whatever the parameters are."""
-        ranges = self.graphs.get(id(self.graph))
+        plain = self.shared.plain
+        if value not in plain:
+            plain[value] = self._looked_up(value)
+        return plain[value]
+
+    def _looked_up(self, value: Value) -> Change | None:
+        ranges = self.shared.ranges.get(id(self.graph))
         if ranges is None:
-            ranges = self.graphs[id(self.graph)] = Ranges()
+            ranges = self.shared.ranges[id(self.graph)] = Ranges()
             for node in self.graph.nodes:
                 if node.op.control is None:
                     learn_node(ranges, node)
         if value not in ranges.exprs:
             return None
         low, high = (ask(ranges.exprs[value]) for ask in (ranges.least, ranges.most))
-        known = low is not None and high is not None and (low, high) != limits_of(value.dtype)
-        return Change(None, (low, high)) if known else None  # type: ignore[arg-type]
+        if low is None or high is None or (low, high) == limits_of(value.dtype):
+            return None
+        return Change(None, (low, high))
 
 
 def _asked_of(node: Node) -> Sequence[Value]:

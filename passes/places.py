@@ -20,7 +20,8 @@ and elements at such places are views, which cost nothing and can be chosen from
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -39,8 +40,9 @@ from ..ir.indices.index import Dim, Expr, positive, symbols_of, terms_of
 from ..ir.ops.control.region import Branching, Looping
 from ..ir.ops.op import Kind
 from ..ir.ops.table import OPS
+from ..ir.record import record
 from ..ir.types import BOOL, I64, as_dtype
-from .carried import Bound, carried
+from .carried import Bound, Carried, carried
 from .clone import Clone
 from .induction import ROUNDS
 from .learning import decided, exact, learn_node
@@ -49,6 +51,8 @@ from .promote import Promotion, promoted, promotions
 from .ranges import Ranges
 
 _CHOICES = OPS["maximum"], OPS["minimum"], OPS["mod"]  # whose result may be an operand
+_TRIALS = 2  # after which nothing is taken on trial
+_DEEP = 2    # loops around one in which nothing is: each trial is one of all loops inside
 _DIVISIONS = OPS["mod"], OPS["floordiv"]
 _ASKED = OPS["checked"], OPS["ensure"]
 Counts = Mapping[str, int]  # of the rounds of the loops around, by their symbols
@@ -71,12 +75,15 @@ def marked_places(graph: Graph) -> Graph:
 class _Walk:
     """One graph: what is known of its values so far."""
 
-    def __init__(self, graph: Graph, counts: Counts, ranges: Ranges, mark: bool) -> None:
+    def __init__(self, graph: Graph, counts: Counts, ranges: Ranges, mark: bool,
+                 failing: Iterable[Value] = (), depth: int = 0) -> None:
         self.old, self.counts, self.ranges, self.mark = graph, counts, ranges, mark
         self.clone = Clone(graph)
         self.builder = Builder(self.clone.graph, OPS, share=False, fold=False)
         self.made: dict[Dim, Value] = {}
-        self.failing: set[Value] = set()  # values of which computing them may fail
+        self.failing: set[Value] = set(failing)  # values of which computing them may fail
+        self.given = frozenset(self.failing)     # parameters among them
+        self.depth = depth  # loops around
         self.promoted: dict[Node, tuple[list[Promotion], _Walk]] = {}  # with those of its body
         self.counted: dict[Node, Dim] = {}  # how many rounds a loop has that asks before each
 
@@ -110,6 +117,8 @@ class _Walk:
             checked = expr is None or not self.ranges.fits(expr, node.results[0].dtype)
         if checked and node.op is OPS["narrow"]:
             checked = not self._fits(node)
+        if checked and node.op in _ASKED:
+            checked = not self._holds(node)
         if checked or not self.failing.isdisjoint(node.inputs):
             self.failing.update(node.results)
 
@@ -140,7 +149,13 @@ class _Walk:
         if isinstance(control, Branching):
             return self._branches(node, control)
         return with_bodies(node, lambda body: _Walk(
-            body, self.counts, self.ranges.inside(), self.mark).graph())
+            body, self.counts, self.ranges.inside(), self.mark,
+            body.params if not self.failing.isdisjoint(node.inputs) else (), self.depth).graph())
+
+    def _failing_in(self, params: Sequence[Value], operands: Sequence[Value]) -> set[Value]:
+        """The parameters of a body that stand for what may fail."""
+        return {param for param, value in zip(params, operands, strict=True)
+                if value in self.failing}
 
     def _branches(self, node: Node, control: Branching) -> dict[str, Any]:
         known = self.ranges.truths.get(node.inputs[0], ((), ()))
@@ -150,7 +165,8 @@ class _Walk:
             ranges = self.ranges.inside()
             ranges.learn(facts)
             self._tell(ranges, body.params, node.inputs[1:])
-            made[id(body)] = _Walk(body, self.counts, ranges, self.mark).graph()
+            made[id(body)] = _Walk(body, self.counts, ranges, self.mark, self._failing_in(
+                body.params, node.inputs[1:]), self.depth).graph()
             ways.append((body, ranges))
         for at, result in enumerate(node.results):
             if result.dtype.is_int:
@@ -166,43 +182,65 @@ class _Walk:
             result.dtype, [min(lows)] if len(lows) == len(ways) else [],
             [max(highs)] if len(highs) == len(ways) else [], scalar=not result.shape)
 
-    def _rounds(
-        self, node: Node, control: Looping, dropped: frozenset[Bound] = frozenset()
-    ) -> dict[str, Any]:
-        """A test may be asked once more than there are rounds, and holds where there is one."""
+    def _rounds(self, node: Node, control: Looping) -> dict[str, Any]:
+        """What is known in a loop, and in what is taken of it on trial (``carried``). What a round
+        makes of what it carries may fail, and so may that of the next round."""
+        dropped: frozenset[Bound] | None = frozenset() if self.depth < _DEEP else None
+        failing: frozenset[Value] = frozenset()
+        for trial in itertools.count():
+            known = self._looked_at(node, control, dropped, failing)
+            broken, fails = known.bounds.broken(known.inner.ranges), frozenset(
+                param for param, result in zip(
+                    control.body.params[:control.carried],
+                    control.body.results[:control.carried], strict=True)
+                if result in known.inner.failing)
+            if not broken and fails <= failing | known.inner.given:
+                break
+            last = trial >= _TRIALS
+            dropped = None if last or dropped is None else dropped | broken
+            failing |= frozenset(control.body.params[:control.carried]) if last else fails
+        known.bounds.learn_ends(self.ranges, node)
+        found = [each for each in promotions(control, known.inner.ranges) if self._is_there(
+            node, control, known.inner.ranges, each)] if self.mark else []
+        if found:
+            self.promoted[node] = found, known.inner
+        elif self.mark and control.test is not None and control.count is None and (
+                known.length is not None and self._is_size(known.length)):
+            self.counted[node] = known.length
+        return with_bodies(node, lambda body: known.made[id(body)])
+
+    def _looked_at(
+        self, node: Node, control: Looping, dropped: frozenset[Bound] | None,
+        failing: frozenset[Value]
+    ) -> _Loop:
+        """The bodies of a loop. A test may be asked once more than there are rounds, and holds
+        where there is one."""
         body, test, index = control.body, control.test, control.index
-        ranges, count = self.ranges.inside(index), control.count
+        ranges, count, own = self.ranges.inside(index), control.count, control.carried
         ranges.bound(index, (0,), (ROUNDS if count is None else count - 1,))
-        known = carried(node, control, self.ranges, ranges, self.failing, dropped)
-        first = control.carried + control.scanned
+        first = own + control.scanned
+        fails = failing | self._failing_in(body.params, node.inputs)
+        bounds = carried(node, control, self.ranges, ranges, fails, dropped)
         self._tell(ranges, body.params[first:], node.inputs[first:])
         made: dict[int, Graph] = {}
         length: Dim | None = None
         if test is not None:
             asked = ranges.inside()
             asked.bound(index, (0,), (ROUNDS if count is None else count,))
-            own = control.carried
             self._tell(asked, test.params[own:], node.inputs[own:])
             for param, same in zip(test.params[:own], body.params[:own], strict=True):
                 if param.dtype.is_int:
                     asked.exprs[param] = ranges.exprs[same]
-            walk = _Walk(test, self._counts(control, True), asked, self.mark)
+            walk = _Walk(test, self._counts(control, True), asked, self.mark, [
+                param for param, same in zip(test.params, body.params, strict=True)
+                if same in fails])
             made[id(test)] = walk.graph()
             length = _length(test, asked, index) if walk.failing.isdisjoint(test.results) else None
             ranges.learn(asked.truths.get(test.results[0], ((), ()))[0])
-        inner = _Walk(body, self._counts(control, False), ranges, self.mark)
+        inner = _Walk(body, self._counts(control, False), ranges, self.mark, fails,
+                      self.depth + 1)
         made[id(body)] = inner.graph()
-        if broken := known.broken(ranges):
-            return self._rounds(node, control, dropped | broken)
-        known.learn_ends(self.ranges, node)
-        found = [each for each in promotions(control, ranges) if self._is_there(
-            node, control, ranges, each)] if self.mark else []
-        if found:
-            self.promoted[node] = found, inner
-        elif self.mark and test is not None and count is None and length is not None and (
-                self._is_size(length)):
-            self.counted[node] = length
-        return with_bodies(node, lambda body: made[id(body)])
+        return _Loop(made, inner, bounds, length)
 
     def _is_there(
         self, node: Node, control: Looping, ranges: Ranges, found: Promotion
@@ -290,17 +328,19 @@ class _Walk:
 
     def _is_checked(self, node: Node) -> bool:
         """Whether what a node asks of its operand always holds; then it is that."""
-        if node.op not in _ASKED or not self.failing.isdisjoint(node.inputs[1:]):
-            return False
-        value, asked = node.inputs
-        if node.op is OPS["ensure"]:
-            holds = asked.dtype.is_int and self.ranges.holds(self.ranges.expr(asked))
-        else:
-            holds = constant_of(asked) is True or (
-                asked.node is not None and decided(self.ranges, asked.node))
+        holds = node.op in _ASKED and self._holds(node)
         if holds:
-            self.clone.values[node.results[0]] = self.clone.values[value]
-        return bool(holds)
+            self.clone.values[node.results[0]] = self.clone.values[node.inputs[0]]
+        return holds
+
+    def _holds(self, node: Node) -> bool:
+        asked = node.inputs[1]
+        if asked in self.failing:
+            return False
+        if node.op is OPS["ensure"]:
+            return asked.dtype.is_int and self.ranges.holds(self.ranges.expr(asked)) is True
+        return constant_of(asked) is True or (
+            asked.node is not None and decided(self.ranges, asked.node) is True)
 
     def _fits(self, node: Node) -> bool:
         """Whether an integer surely is one of the dtype that it becomes."""
@@ -395,6 +435,17 @@ class _Walk:
             low += min(last, 0) if atoms else scale
             high += max(last, 0) if atoms else scale
         return low, high
+
+
+@record(frozen=True)
+class _Loop:
+    """A loop that was looked at: its new bodies, the walk over the one of its rounds, what is known
+    of what it carries, and how many rounds there are where the test tells."""
+
+    made: Mapping[int, Graph]
+    inner: _Walk
+    bounds: Carried
+    length: Dim | None
 
 
 def _length(test: Graph, asked: Ranges, index: str) -> Dim | None:

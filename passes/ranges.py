@@ -26,7 +26,7 @@ from ..ir.indices.index import Dim, Expr, Symbol, bounds, symbol, symbols_of, te
 from ..ir.record import field, record, replace
 from ..ir.types import BOOL, DType
 
-_TRIES = 200  # bounds that are put in the place of symbols, for one question
+_TRIES = 60  # bounds that are put in the place of symbols, for one question
 _MOST_BOUNDS = 4  # of a symbol, on a side
 
 

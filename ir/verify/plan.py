@@ -9,7 +9,7 @@ Recursion is by nesting of steps only.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from itertools import combinations, product
+from itertools import combinations
 
 from ..diagnose import Error
 from ..indices.dims import nonnegative
@@ -137,6 +137,7 @@ def check_dims(plan: Plan) -> Problems:
             used = symbols_in(step.type) | symbols_of(step.offset)
         elif isinstance(step, Loop):
             used = symbols_of(step.count) if step.count is not None else used
+            bound = known.union(indices[:-1])
             if step.index in known or step.index in indices[:-1]:
                 yield step, f"the name '{step.index}' is taken"
         elif isinstance(step, Launch):
@@ -249,10 +250,15 @@ def check_windows(plan: Plan) -> Problems:
 
 
 def _corners(loops: Sequence[Loop], values: dict[str, int]) -> Iterator[dict[str, int]]:
-    """The values with the first and last ones of the indices; none if a loop runs no round."""
-    counts = [evaluate(1 if loop.count is None else loop.count, values) for loop in loops]
-    for ends in product(*({0, count - 1} if count > 0 else () for count in counts)):
-        yield {**values, **{loop.index: at for loop, at in zip(loops, ends, strict=True)}}
+    """The values with the first and last ones of the indices; none if a loop runs no round. How
+    many rounds there are may count on those of the loops around."""
+    if not loops:
+        yield values
+        return
+    loop, *inner = loops
+    count = 1 if loop.count is None else evaluate(loop.count, values)
+    for at in sorted({0, count - 1}) if count > 0 else ():
+        yield from _corners(inner, {**values, loop.index: at})
 
 
 def _inside(window: Window, type_: TensorType, values: dict[str, int]) -> bool:

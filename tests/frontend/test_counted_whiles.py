@@ -152,3 +152,40 @@ def test_many_rounds_whose_number_is_known() -> None:
     plan = compiled.lower(x).stages.plan
     assert [step.count for step in plan.steps if isinstance(step, Loop)] == [20_000]
     assert compiled(x) == total(x)
+
+
+def factorials(x: Any) -> Any:
+    i, f = 0, 1
+    while i < 300:
+        i += 1
+        f = f * i
+        x[i % 100] = x[i % 100] * 0.5 + 1 / f
+    return x
+
+
+def ratios(x: Any) -> Any:
+    a, b = 0, 1
+    for i in range(300):
+        a, b = b, a + b
+        x[i % 100] = x[i % 100] * 0.5 + a / b
+    return x
+
+
+def sizes(x: Any) -> Any:
+    i = 0
+    while i < 400:
+        y = np.ones(i % 3 + 1)
+        x[i % 90] = x[(i * 7) % 90] * 0.5 + y.sum()
+        i += 1
+    return x, y
+
+
+@pytest.mark.parametrize("function", [factorials, ratios, sizes])
+def test_what_no_loop_of_the_program_has_is_traced_round_by_round(
+    function: Callable[[Any], Any]
+) -> None:
+    """Integers of any length, and arrays of another size in each round."""
+    x = np.linspace(1, 2, 100)
+    found, wanted = weft.compile(function)(x.copy()), function(x.copy())
+    for one, other in zip(weft.tree.leaves(found), weft.tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)

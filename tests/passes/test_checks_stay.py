@@ -100,3 +100,39 @@ def test_a_check_that_fails_on_a_way_not_taken() -> None:
     assert f(3, 0) == 3
     with pytest.raises(OverflowError, match="W131"):
         f(3, 1)
+
+
+def test_what_fails_around_a_loop_fails_whatever_is_known_in_it() -> None:
+    """A number that is known to be positive is asked for all the same: it may not be there."""
+    def divided(n: int, m: int, x: Any, c: int) -> Any:
+        s, t = 0.0, 0
+        for i in range(n):
+            if 5 // (m - i) > 3:
+                t = t + 1
+        for _ in range(c):
+            if t >= 0:
+                s += 1.0 + s * 0.5
+            else:
+                s += x[0]
+        return s
+
+    def read(n: int, x: Any, c: int) -> Any:
+        s, t, i = 0.0, 0, 0
+        while i < n:
+            t = x[i] & 7
+            i += 1
+        i = 0
+        while i < c:
+            if t < 8:
+                s += 1.0 + s * 0.5
+            i += 1
+        return s
+
+    x = np.arange(9)
+    f, g = weft.compile(divided), weft.compile(read)
+    assert f(5, 7, x, 3) == divided(5, 7, x, 3)
+    with pytest.raises(ZeroDivisionError, match="W133"):
+        f(15, 7, x, 3)
+    assert g(5, x, 3) == read(5, x, 3)
+    with pytest.raises(IndexError, match="W124"):
+        g(15, x, 3)

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.graph import Graph, Node, all_nodes, control_of
+from ....ir.graph import Graph, Node, Value, all_nodes, control_of
 from ....ir.indices.index import product
 from ....ir.ops.op import Kind
 from ....ir.ops.table import OPS
@@ -54,15 +54,17 @@ _ROOM = 1 << 23  # numbers in a list of unknown length
 _SIZES = 10_000  # rounds, up to which arrays of sizes of their own are traced one by one
 PATIENCE = 2000  # nodes: a third of a second, about
 SIZED = 400      # nodes of rounds that are not found to be equal
-LARGE = 65       # elements
+LARGE = 100      # elements
+FAR = 1 << 20    # numbers of a loop that just counts are smaller
 LONG = 10_000    # nodes, from which on a loop that is in none is too much as well
 MANY = 1000      # iterations of a loop that is given half of the nodes
 _DEEP = 2        # loops around what is traced
 
 
 @contextmanager
-def unrolled(items: Any, roots: Callable[[], Any] | None, body: Callable[..., Any]) -> Iterator[
-        Callable[[], None]]:
+def unrolled(
+    items: Any, roots: Callable[[], Any] | None, body: Callable[..., Any], get: Get
+) -> Iterator[Callable[[], None]]:
     """Around a loop that is traced round by round: to be called before each round. That gives the
     trace up where rounds draw too much, if the loop only computes. What is differentiated is left
     as it is: sums of tangents have an order."""
@@ -72,7 +74,7 @@ def unrolled(items: Any, roots: Callable[[], Any] | None, body: Callable[..., An
         return
     sized = isinstance(items, (list, tuple, dict, range, np.ndarray, Tracer, Zipped, *PLAIN))
     with loops.inside(body.__code__, len(items) if sized else 0):
-        yield _Patience(loops.around, body.__code__).check
+        yield _Patience(loops.around, body.__code__, get).check
 
 
 def _loops() -> Loops:
@@ -88,11 +90,14 @@ def _nothing() -> None:
 class _Patience:
     """How much of a trace a loop may draw round by round: the less, the more loops are around it.
     Rounds that differ in the sizes of their arrays alone, as ``x[:i]`` is another one in each, are
-    never found to be equal in the graph, and each has kernels of its own. Those that store a part
-    of a large array leave a version of it each, of which a loop has one."""
+    never found to be equal in the graph, and each has kernels of its own. Those that read a large
+    array of which they store a part have a version of it each, of which a loop has one. Python's
+    integers that have become large (``f *= i``) may be larger still, and no loop of the program has
+    them."""
 
-    def __init__(self, around: dict[CodeType, int], code: CodeType) -> None:
-        self.around, self.code, self.rounds = around, code, 0
+    def __init__(self, around: dict[CodeType, int], code: CodeType, get: Get) -> None:
+        self.around, self.code, self.rounds, self.get = around, code, 0, get
+        self.first = tuple(get())
         self.ends: tuple[int, int] = (0, 0)  # of the last two rounds, in the nodes of the graph
 
     def check(self) -> None:
@@ -105,18 +110,35 @@ class _Patience:
         if size < SIZED or ctx.derivatives or ctx.caught:
             return
         long = any(length >= MANY for length in self.around.values())
-        if (size >= PATIENCE // 2 and long) or (size >= PATIENCE and (
-                size >= LONG or len(self.around) >= _DEEP)) or _are_apart(
-                    nodes[slice(*before)], nodes[before[1]:]):
+        much = (size >= PATIENCE // 2 and long) or (size >= PATIENCE and (
+            size >= LONG or len(self.around) >= _DEEP)) or _are_apart(
+                nodes[slice(*before)], nodes[before[1]:])
+        if much and not self._have_grown():
             raise GivenUpError(Need(straight=True))
+
+    def _have_grown(self) -> bool:
+        """Whether an integer of Python's has become large."""
+        return any(type(value) is int and abs(value) > FAR and value != first
+                   for value, first in zip(self.get(), self.first, strict=True))
 
 
 def _are_apart(one: Sequence[Node], other: Sequence[Node]) -> bool:
     """Whether two rounds do the same, but on arrays of other shapes, or each on its own version of
-    a large array of which they store a part."""
+    a large array."""
     shapes = [[[x.type.shape for x in node.results] for node in nodes] for nodes in (one, other)]
     return [node.op for node in one] == [node.op for node in other] and (
-        shapes[0] != shapes[1] or any(map(_stores_a_part, other)))
+        shapes[0] != shapes[1] or _have_versions(other))
+
+
+def _have_versions(nodes: Sequence[Node]) -> bool:
+    """Whether a round reads an array of which it stores a part: as it was, or as it is then."""
+    stores = [node for node in nodes if _stores_a_part(node)]
+    versions = {value for node in stores for value in (_stored_in(node), *node.results)}
+    return any(not versions.isdisjoint(node.inputs) for node in nodes if node not in stores)
+
+
+def _stored_in(store: Node) -> Value:
+    return store.inputs[0 if store.op.kind is Kind.SCATTER else 2]
 
 
 def _stores_a_part(node: Node) -> bool:
@@ -194,7 +216,7 @@ class Rounds:
         (``if k % 100 == 0: frames.append(u)``). And for arrays with a size in each round, which the
         host would make (``np.ones(k)``), unless there are very many rounds."""
         added = Graph("loop", nodes=self.nodes[self.before:])
-        if self.count is not None and self.count <= _SIZES and any(
+        if (self.count is None or self.count <= _SIZES) and any(
                 node.op.kind is Kind.EXTENT for node in all_nodes(added)):
             raise error("W201", "the size of an array is another one in each round",
                         locs=user_loc(), hint="make it as large as it may become")

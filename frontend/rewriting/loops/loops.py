@@ -42,12 +42,13 @@ def while_(
 ) -> None:
     """``while test(): body()``. ``roots`` is what these call that only computes."""
     rounds = Rounds.of_while(roots, body, get, names)
-    with unrolled(None, roots, body) as check:
+    with unrolled(None, roots, body, get) as check:
         for at in count():
             before = get()
             if rounds is not None and (rounds.go_on(at) if at else rounds.begin()):
                 _rounds(current(), "while", lambda _: truth(test()), lambda _: body(), get, put,
                         names)
+                rounds.end()
                 return
             flag = truth(test())
             if is_traced(flag):
@@ -103,7 +104,7 @@ def for_(
         _from(rounds.rows, 0, asks, body, go_on, get, put, names, current())
         rounds.end()
         return
-    with unrolled(items, roots, body) as check:
+    with unrolled(items, roots, body, get) as check:
         for at, item in enumerate(items):
             if asks:
                 flag = truth(go_on())
