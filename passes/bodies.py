@@ -39,8 +39,7 @@ def tidy_regions(graph: Graph, simplify: Callable[[Graph], Graph]) -> Graph:
         return graph
     read = {value for node in nodes for value in node.inputs} | set(graph.results)
     clone = Clone(graph)
-    for value in graph.params:
-        clone.param(value)
+    clone.params()
     for node in nodes:
         control = control_of(node)
         if control is None or next(effects_of(node), None) is not None:

@@ -34,6 +34,11 @@ class Clone:
         self.values[value] = self.graph.add_param(value.type, stem)
         return self.values[value]
 
+    def params(self) -> None:
+        """Make the parameters of the old graph."""
+        for value in self.old.params:
+            self.param(value)
+
     def node(self, node: Node, device: Device | None = None) -> Node:
         """Copy a node; its operands must be mapped already, unmapped ``after`` nodes are left out.
 
@@ -71,8 +76,7 @@ def map_bodies(graph: Graph, change: Callable[[Graph], Graph]) -> Graph:
     if all(node.op.control is None for node in graph.nodes):
         return graph
     clone = Clone(graph)
-    for value in graph.params:
-        clone.param(value)
+    clone.params()
     for node in graph.nodes:
         copy = clone.node(node)
         if node.op.control is not None:
@@ -86,8 +90,7 @@ def map_branches(graph: Graph, change: Callable[[Clone, Node, Branching], bool])
     if all(node.op.control is None for node in graph.nodes):
         return graph
     clone = Clone(graph)
-    for value in graph.params:
-        clone.param(value)
+    clone.params()
     for node in graph.nodes:  # recursion is by nesting of bodies only
         if node.op.control is None:
             clone.node(node)

@@ -24,8 +24,7 @@ def without_keeping(graph: Graph) -> Graph:
         return graph
     clone = Clone(graph)
     builder = Builder(clone.graph, OPS, share=False, fold=False)
-    for value in graph.params:
-        clone.param(value)
+    clone.params()
     for node in graph.nodes:
         if keeps(node):
             clone.values[node.results[0]] = builder.full(False, node.results[0].type)

@@ -340,8 +340,7 @@ def _body(node: Node, body: Graph, narrow: DType | None, name: str) -> Partition
 def _all_on(device: Device, body: Graph) -> Graph:
     """A body that is a part of a program, with its constants."""
     clone = Clone(body)
-    for value in body.params:
-        clone.param(value)
+    clone.params()
     for node in body.nodes:
         copy = clone.node(node, device)
         if node.op.control is not None:  # recursion is by nesting of bodies only

@@ -46,8 +46,7 @@ class _Stores:
 
     def graph(self) -> Graph:
         """The new graph."""
-        for value in self.old.params:
-            self.clone.param(value)
+        self.clone.params()
         for node in self.old.nodes:
             update = update_of(node.results[0]) if node.op is OPS["select"] and (
                 not node.after) else None

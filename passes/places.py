@@ -89,8 +89,7 @@ class _Walk:
 
     def graph(self) -> Graph:
         """The new graph."""
-        for value in self.old.params:
-            self.clone.param(value)
+        self.clone.params()
         for value in self.old.params:
             if value in self.ranges.exprs and self.old.nodes:
                 self._replaced(value, self.old.nodes[0])

@@ -52,8 +52,7 @@ def resolve_state(graph: Graph) -> Graph:
     if all(next(effects_of(node), None) is None for node in graph.nodes):
         return graph
     clone = Clone(graph)
-    for value in graph.params:
-        clone.param(value)
+    clone.params()
     asserted = {each.attrs["var"]: each for node in graph.nodes for each in effects_of(node)
                 if each.op.effect is Effect.ASSERTS}
     clone.graph.variables = {var: type_ for var, type_ in graph.variables.items()

@@ -37,8 +37,7 @@ def split_complex(graph: Graph) -> Graph:
             value.dtype.is_complex for node in all_nodes(graph) for value in node.results):
         return graph
     split = _Split(graph)
-    for value in graph.params:
-        split.clone.param(value)
+    split.clone.params()
     for value in graph.params:
         split.take_apart(value)
     split.walk()

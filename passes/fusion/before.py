@@ -24,8 +24,7 @@ def read_before_stores(graph: Graph) -> Graph:
         return graph
     clone = Clone(graph)
     builder = Builder(clone.graph, OPS, share=False, fold=False)
-    for value in graph.params:
-        clone.param(value)
+    clone.params()
     for node in graph.nodes:
         clone.node(node)
         for value in node.results:

@@ -35,8 +35,7 @@ def with_own_masks(graph: Graph, partition: Partition) -> Graph | None:
         return None
     clone = Clone(graph)
     own: dict[int, dict[Value, Value]] = {home: {} for home in wanted.values()}
-    for value in graph.params:
-        clone.param(value)
+    clone.params()
     for node in graph.nodes:
         if node not in wanted:
             clone.node(node)

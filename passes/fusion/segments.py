@@ -34,8 +34,7 @@ def fuse_around(
         return fuse_part(replace(graph, nodes=nodes))
     segments = _Segments(graph, nodes)
     clone = Clone(graph)
-    for value in graph.params:
-        clone.param(value)
+    clone.params()
     for at, nodes in enumerate(segments.parts):
         last = segments.ends[at] if at < len(segments.ends) else None
         asked = last.inputs if last is not None else graph.results

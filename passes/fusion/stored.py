@@ -24,8 +24,7 @@ def read_where_stored(graph: Graph) -> Graph:
         return graph
     clone = Clone(graph)
     builder = Builder(clone.graph, OPS, share=False, fold=False)
-    for value in graph.params:
-        clone.param(value)
+    clone.params()
     own: dict[Value, Value] = {}  # what is read elsewhere now
     for node in graph.nodes:
         patched = own.keys() & set(node.inputs) if node.op is OPS["pad"] else ()

@@ -135,8 +135,7 @@ def _with_devices(
     graph: Graph, where: Mapping[Node, Device], groups: Groups, homes: Mapping[str, Device]
 ) -> Graph:
     clone = Clone(graph)
-    for value in graph.params:
-        clone.param(value)
+    clone.params()
     for node in graph.nodes:
         copy = clone.node(node, where[node])
         if node.op.control is not None:

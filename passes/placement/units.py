@@ -142,8 +142,7 @@ def _labelled(graph: Graph, groups: Groups) -> Graph:
     """The graph with a device of its own for each set of devices: fusion keeps those apart."""
     labels: dict[Devices, Device] = {}
     clone = Clone(graph)
-    for value in graph.params:
-        clone.param(value)
+    clone.params()
     for node in graph.nodes:
         allowed = groups.allowed(node)
         clone.node(node, labels.setdefault(allowed, Device(index=len(labels))))

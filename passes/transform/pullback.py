@@ -170,8 +170,7 @@ def copy_nodes(clone: Clone, nodes: Iterable[Node], places: Mapping[str, Dim]) -
 def placed(body: Graph, places: Mapping[str, Dim]) -> Graph:
     """A body with other dims in the place of symbols."""
     clone = Clone(body)
-    for value in body.params:
-        clone.param(value)
+    clone.params()
     copy_nodes(clone, body.nodes, places)
     return clone.finish()
 
