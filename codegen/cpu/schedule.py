@@ -28,8 +28,8 @@ from ...ir.kernels.schedule import IN_TURN, KEPT_BYTES, TURNED_BYTES, UNROLLED, 
 from ...ir.kernels.tiling import power_of_two
 from ...ir.record import record, replace
 from ..kernel.cost import is_composite, is_heavy
+from ..kernel.domain.pieces import splits_of
 from ..kernel.nest import Loop, axes_used, behind_effects, inside, nest
-from ..kernel.pieces import splits_of
 from .loops.turned import tile_lines
 from .target import Target
 

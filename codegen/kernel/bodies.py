@@ -10,7 +10,7 @@ from ...ir.ops.control.region import Branching, Looping
 from ...ir.ops.op import Kind
 from ...ir.plans.calls import Body, BranchCall, Call, HostCall, LoopCall, map_kernels
 from .form import Form, form_key, lower
-from .share import kernel_name, share
+from .launches.share import kernel_name, share
 
 
 def lower_graph(graph: Graph) -> tuple[Call, ...]:

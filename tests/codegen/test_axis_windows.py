@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.codegen.kernel.windows import with_windows
+from weft.codegen.kernel.domain.windows import with_windows
 from weft.frontend.engine.building import pipeline
 from weft.ir.diagnose import Error
 from weft.ir.interp.kernel import run_kernel

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.codegen.kernel.bounds import with_bounds
+from weft.codegen.kernel.domain.bounds import with_bounds
 from weft.frontend.engine.building import pipeline
 from weft.ir.interp.plan import run_plan
 from weft.ir.plans.calls import Call, kernel_calls

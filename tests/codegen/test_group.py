@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.codegen.kernel import group as grouping
+from weft.codegen.kernel.launches import group as grouping
 from weft.ir.plans.calls import GroupCall, KernelCall
 from weft.ir.plans.plan import Group, Launch, Loop, all_steps
 from weft.ir.verify.verifier import verify_plan

@@ -11,7 +11,7 @@ from native_kernel import native_text
 
 import weft
 from weft.codegen.cpu.jit import cpu_target
-from weft.codegen.kernel.pieces import all_ranges, piece
+from weft.codegen.kernel.domain.pieces import all_ranges, piece
 from weft.ir.diagnose import Error
 from weft.ir.kernels.kernel import Apply, Kernel, Load
 from weft.ir.text.parser import parse_kernel

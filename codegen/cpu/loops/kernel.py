@@ -40,9 +40,9 @@ from ....ir.kernels.workspace import local_bytes
 from ....ir.plans.plan import tasks_of
 from ....ir.record import replace
 from ....ir.types import DType
+from ...kernel.domain.pieces import all_ranges, piece
+from ...kernel.domain.windows import needed
 from ...kernel.nest import Ends, Loop, inside, nest
-from ...kernel.pieces import all_ranges, piece
-from ...kernel.windows import needed
 from ..dims import emit_dim
 from ..sorts.compress import emit_compress
 from ..sorts.long_row import emit_long_row, is_long_row

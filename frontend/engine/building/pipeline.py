@@ -17,14 +17,14 @@ from ....codegen.cpu.program import emit_program
 from ....codegen.cpu.target import GPU, Target
 from ....codegen.cpu.tile import tile as tile_cpu
 from ....codegen.kernel.bodies import lower_graph, share_kernels
-from ....codegen.kernel.bounds import with_bounds
-from ....codegen.kernel.fused_loops import with_fused_loops
-from ....codegen.kernel.group import group
-from ....codegen.kernel.interiors import with_interiors
+from ....codegen.kernel.domain.bounds import with_bounds
+from ....codegen.kernel.domain.interiors import with_interiors
+from ....codegen.kernel.domain.windows import with_windows
+from ....codegen.kernel.launches.fused_loops import with_fused_loops
+from ....codegen.kernel.launches.group import group
+from ....codegen.kernel.launches.share import program_name
+from ....codegen.kernel.launches.workers import with_workers
 from ....codegen.kernel.parts import with_parts
-from ....codegen.kernel.share import program_name
-from ....codegen.kernel.windows import with_windows
-from ....codegen.kernel.workers import with_workers
 from ....ir.diagnose import error
 from ....ir.graph import Graph
 from ....ir.indices.dims import requirements

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.indices.index import plain_symbol
-from ...ir.kernels.kernel import (
+from ....ir.indices.index import plain_symbol
+from ....ir.kernels.kernel import (
     Apply,
     Axis,
     Check,
@@ -33,10 +33,10 @@ from ...ir.kernels.kernel import (
     Store,
     identity,
 )
-from ...ir.plans.plan import Launch, Plan, all_steps
-from ...ir.record import record, replace
-from ...ir.scalar.primitives import PRIMITIVES
-from ...ir.types import BOOL, I64
+from ....ir.plans.plan import Launch, Plan, all_steps
+from ....ir.record import record, replace
+from ....ir.scalar.primitives import PRIMITIVES
+from ....ir.types import BOOL, I64
 
 Pairs = frozenset[tuple[str, str]]  # parameters that are one memory
 

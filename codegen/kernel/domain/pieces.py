@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise, product
 
-from ...ir.indices.affine import coefficient
-from ...ir.indices.index import Dim, bounds, symbol, symbols_of
-from ...ir.indices.walk import substitute
-from ...ir.kernels.kernel import (
+from ....ir.indices.affine import coefficient
+from ....ir.indices.index import Dim, bounds, symbol, symbols_of
+from ....ir.indices.walk import substitute
+from ....ir.kernels.kernel import (
     Apply,
     Axis,
     Check,
@@ -31,10 +31,10 @@ from ...ir.kernels.kernel import (
     Store,
     rename_values,
 )
-from ...ir.kernels.schedule import Split
-from ...ir.record import replace
-from ...ir.types import BOOL
-from .cost import is_composite
+from ....ir.kernels.schedule import Split
+from ....ir.record import replace
+from ....ir.types import BOOL
+from ..cost import is_composite
 
 Ranges = Mapping[str, tuple[Dim, Dim]]  # from and to of axes
 

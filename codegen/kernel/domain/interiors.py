@@ -13,11 +13,11 @@ piece of a map (``pieces``) may store what is there already.
 
 from __future__ import annotations
 
-from ...ir.indices.index import Dim, symbol
-from ...ir.indices.walk import substitute
-from ...ir.kernels.kernel import Const, Index, Kernel, Load, Stmt, Store
-from ...ir.plans.plan import Plan
-from ...ir.record import replace
+from ....ir.indices.index import Dim, symbol
+from ....ir.indices.walk import substitute
+from ....ir.kernels.kernel import Const, Index, Kernel, Load, Stmt, Store
+from ....ir.plans.plan import Plan
+from ....ir.record import replace
 from .pieces import piece, ranges_of
 from .windows import Outside, Pairs, shared_memory
 

@@ -11,9 +11,9 @@ The others are rows that a runner runs, 10 ns each.
 
 from __future__ import annotations
 
-from ...ir.plans.fused import why_not_fused
-from ...ir.plans.plan import Launch, Loop, Plan, all_steps, map_loops
-from ...ir.record import replace
+from ....ir.plans.fused import why_not_fused
+from ....ir.plans.plan import Launch, Loop, Plan, all_steps, map_loops
+from ....ir.record import replace
 
 # Statements of all kernels of a loop: more would take long to compile, and gain less.
 MOST = 2000

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
-from ...ir.indices.index import Dim, bounds, symbols_of
-from ...ir.plans.plan import (
+from ....ir.indices.index import Dim, bounds, symbols_of
+from ....ir.plans.plan import (
     Group,
     Launch,
     Loop,
@@ -20,8 +20,8 @@ from ...ir.plans.plan import (
     map_launches,
     tasks_of,
 )
-from ...ir.record import replace
-from .cost import kernel_work
+from ....ir.record import replace
+from ..cost import kernel_work
 
 # Scalar operations below which waking a thread costs more than it saves (about 20 us of work).
 PARALLEL_WORK = 1 << 18

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...ir.graph import Graph
-from ...ir.kernels.kernel import Check
-from ...ir.ops.op import Kind
-from ...ir.plans.calls import Body, Call, GroupCall, map_bodies
-from ...ir.plans.plan import KernelCall
-from ...ir.record import replace
-from .cost import kernel_work
+from ....ir.graph import Graph
+from ....ir.kernels.kernel import Check
+from ....ir.ops.op import Kind
+from ....ir.plans.calls import Body, Call, GroupCall, map_bodies
+from ....ir.plans.plan import KernelCall
+from ....ir.record import replace
+from ..cost import kernel_work
 
 SMALL = 1 << 18  # scalar operations of one launch
 NEAR = 8         # calls that a call may move up past

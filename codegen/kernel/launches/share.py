@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ...ir.graph import Node
-from ...ir.kernels.kernel import Kernel
-from ...ir.ops.op import Kind
-from ...ir.plans.plan import KernelCall
-from ...ir.record import replace
-from ...ir.text.printer import print_kernel
+from ....ir.graph import Node
+from ....ir.kernels.kernel import Kernel
+from ....ir.ops.op import Kind
+from ....ir.plans.plan import KernelCall
+from ....ir.record import replace
+from ....ir.text.printer import print_kernel
 
 # Functions of the C library that LLVM calls by name, for what no instruction does.
 _CALLED = frozenset((

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ...ir.indices.index import (
+from ....ir.indices.index import (
     Dim,
     Expr,
     bounds,
@@ -24,8 +24,8 @@ from ...ir.indices.index import (
     symbol,
     symbols_of,
 )
-from ...ir.indices.walk import substitute
-from ...ir.kernels.kernel import (
+from ....ir.indices.walk import substitute
+from ....ir.kernels.kernel import (
     Apply,
     Const,
     Index,
@@ -35,8 +35,8 @@ from ...ir.kernels.kernel import (
     Stmt,
     Store,
 )
-from ...ir.plans.calls import Call, LoopCall, bodies_of, map_kernels
-from ...ir.record import replace
+from ....ir.plans.calls import Call, LoopCall, bodies_of, map_kernels
+from ....ir.record import replace
 
 Counts = Mapping[str, int]  # the most rounds of loops, by the names of their indices
 

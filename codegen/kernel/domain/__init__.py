@@ -1,0 +1,1 @@
+"""Where a kernel runs: as far as its masks, windows and conditions let it do something."""

@@ -1,0 +1,1 @@
+"""How kernels are launched: equal ones once, small ones together, shared out, inside of loops."""
