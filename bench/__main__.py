@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 FAMILIES = ("calls", "steps", "elementwise", "norms", "reductions", "matmul", "training",
-            "numpy_programs", "rounds", "compile_time", "imports")
+            "numpy_programs", "rounds", "stores", "compile_time", "imports")
 
 
 def choose_cpus(count: int | None) -> list[int]:

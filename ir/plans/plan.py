@@ -134,7 +134,8 @@ class Carry:
 
 @record(frozen=True)
 class Loop:
-    """``body`` for each value of ``index`` below ``count`` (None: without end).
+    """``body`` for each value of ``index`` below ``count`` (None: without end), which may be of the
+    indices of loops around.
 
     With a ``condition`` the steps of ``test`` come before each round, and the loop ends where they
     leave it false. One that is ``fused`` is one piece of code, which one thread runs.

@@ -244,12 +244,12 @@ def _is_more(one: Dim, other: Dim) -> bool:
 def fuse(graph: Graph, limit: int = LIMIT) -> Graph:
     """Rewrite a functional graph as ``fused`` nodes and control flow, whose bodies are fused too;
     every value in between disappears."""
-    return fuse_around(graph, lambda body: fuse(body, limit), lambda part: _fused(part, limit),
+    return fuse_around(read_before_stores(graph), lambda body: fuse(body, limit), lambda part: _fused(part, limit),
                        rounds=limit > 1)
 
 
 def _fused(graph: Graph, limit: int) -> Graph:
-    graph = read_before_stores(read_where_stored(graph))
+    graph = read_where_stored(graph)
     partition = grow(graph, limit)
     masked = with_own_masks(graph, partition)
     if masked is not None:

@@ -1,5 +1,5 @@
-"""Elements that change places: what is read of an array before a store is read before it, and no
-array is copied for that."""
+"""Elements and rows that change places: what is read of an array before a store, or before a loop or
+a branch that stores, is read before it, and no array is copied for that."""
 
 from __future__ import annotations
 
@@ -53,7 +53,44 @@ def pivoted(a: Any, p: Any) -> Any:
     return a
 
 
-@pytest.mark.parametrize("function", [rows, shuffled, pivoted])
+def inserted(a: Any, p: Any) -> Any:
+    """Insertion sort of each row: what is inserted is read before the loop that makes room."""
+    for k in range(p.size):
+        for i in range(1, p.size):
+            key, j = a[k, i], i - 1
+            while j >= 0 and a[k, j] > key:
+                a[k, j + 1] = a[k, j]
+                j -= 1
+            a[k, j + 1] = key
+    return a
+
+
+def rows_inserted(a: Any, p: Any) -> Any:
+    """Whole rows by their first element, from the last to the first."""
+    for i in range(p.size - 2, -1, -1):
+        key, j = a[i].copy(), i + 1
+        while j < p.size and a[j, 0] < key[0]:
+            a[j - 1] = a[j]
+            j += 1
+        a[j - 1] = key
+    return a
+
+
+def chosen(a: Any, p: Any) -> Any:
+    """Columns and elements before branches that store."""
+    for k in range(1, p.size):
+        old, column = a[k, k], a[:, k].copy()
+        if p[k] > k:
+            a[k - 1, k] = old + 1.0
+            a[k, k] = 3.0
+        else:
+            a[:, k] = 4.0
+        a[k - 1, k] += old + column[p[k]]
+        a[:, k - 1] = column
+    return a
+
+
+@pytest.mark.parametrize("function", [rows, shuffled, pivoted, inserted, rows_inserted, chosen])
 def test_elements_change_places(function: Callable[..., Any]) -> None:
     rng = np.random.default_rng(2)
     a, p = rng.random((40, 40)), rng.integers(0, 40, 40)

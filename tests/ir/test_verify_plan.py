@@ -176,6 +176,37 @@ plan @p(%x: f32[n], %rows: f32[m,n], %which: bool[5])
 }'''
 
 
+NEST = '''
+kernel @add(x: f32[], y: mut f32[]) {
+  %0: f32 = x[]
+  %1: f32 = y[]
+  %2: f32 = add %0, %1
+  y[] = %2
+}
+
+plan @p(%x: f32[n,n], %z: f32[n]) -> (%y: f32[n]) arena = 0 {
+  copy %z to %y
+  loop i in n {
+    loop j in i {
+      launch @add(%x[i, j], %y[j]) on cpu:0
+    }
+  }
+}'''
+
+
+def test_a_loop_may_count_to_the_index_of_one_around() -> None:
+    verify_plan(parse_plan(NEST))
+    for count in ("j", "k"):
+        broken = parse_plan(NEST.replace("loop j in i", f"loop j in {count}"))
+        with pytest.raises(VerifyError, match=f"no parameter binds dim {count}"):
+            verify_plan(broken)
+    beside = NEST.replace("  loop i in n {", "  loop k in n {\n    copy %x[k] to %y\n  }\n"
+                          "  loop i in n {")
+    verify_plan(parse_plan(beside))
+    with pytest.raises(VerifyError, match="no parameter binds dim k"):
+        verify_plan(parse_plan(beside.replace("loop j in i", "loop j in k")))
+
+
 def test_the_sound_tree() -> None:
     plan = parse_plan(TREE)
     verify_plan(plan)
