@@ -1,8 +1,8 @@
 """How time grows with each way of writing into an array in a loop.
 
 A round that stores a part of an array costs what it touches, not the array: time over the elements
-that the plain loop touches is about the same at ``n``, ``2 n`` and ``4 n``, but for caches that they
-leave. A loop that copies an array in each round grows by one power of ``n`` more.
+that the plain loop touches is about the same at ``n``, ``2 n`` and ``4 n``, but for caches that
+they leave. A loop that copies an array in each round grows by one power of ``n`` more.
 """
 
 from __future__ import annotations

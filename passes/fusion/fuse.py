@@ -244,8 +244,8 @@ def _is_more(one: Dim, other: Dim) -> bool:
 def fuse(graph: Graph, limit: int = LIMIT) -> Graph:
     """Rewrite a functional graph as ``fused`` nodes and control flow, whose bodies are fused too;
     every value in between disappears."""
-    return fuse_around(read_before_stores(graph), lambda body: fuse(body, limit), lambda part: _fused(part, limit),
-                       rounds=limit > 1)
+    return fuse_around(read_before_stores(graph), lambda body: fuse(body, limit),
+                       lambda part: _fused(part, limit), rounds=limit > 1)
 
 
 def _fused(graph: Graph, limit: int) -> Graph:

@@ -1,5 +1,5 @@
-"""Elements and rows that change places: what is read of an array before a store, or before a loop or
-a branch that stores, is read before it, and no array is copied for that."""
+"""Elements and rows that change places: what is read of an array before a store, or before a loop
+or a branch that stores, is read before it, and no array is copied for that."""
 
 from __future__ import annotations
 
