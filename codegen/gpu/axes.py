@@ -16,13 +16,13 @@ from math import prod
 
 from ...ir.indices.index import Dim, row_major
 from ...ir.indices.walk import fold
+from ...ir.kernels.combine import Order
 from ...ir.kernels.kernel import (
     Axis,
     Carry,
     Contract,
     Kernel,
     Load,
-    Order,
     Reduce,
     Stmt,
     Store,

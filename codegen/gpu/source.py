@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeGuard
 
 from ...ir.indices.index import Dim, ceil_div
+from ...ir.kernels.combine import identity
 from ...ir.kernels.kernel import (
     Apply,
     Axis,
@@ -37,7 +38,6 @@ from ...ir.kernels.kernel import (
     Sort,
     Stmt,
     Store,
-    identity,
 )
 from ...ir.kernels.schedule import Program
 from ...ir.plans.image import KernelImage

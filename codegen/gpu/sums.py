@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from math import prod
 
-from ...ir.kernels.kernel import Contract, Order, Reduce, identity
+from ...ir.kernels.combine import Order, identity
+from ...ir.kernels.kernel import Contract, Reduce
 from ...ir.types import DTYPES
 from .memory import TileMemory
 from .scalars import TRITON_TYPES, Tile

@@ -33,17 +33,8 @@ from ...ir.indices.space import (
     summed_runs,
 )
 from ...ir.kernels.build import KernelBuilder, Scalar
-from ...ir.kernels.kernel import (
-    Axis,
-    AxisKind,
-    Carry,
-    Kernel,
-    Param,
-    Store,
-    identity,
-    is_ordered,
-    summed_axes,
-)
+from ...ir.kernels.combine import identity, is_ordered
+from ...ir.kernels.kernel import Axis, AxisKind, Carry, Kernel, Param, Store, summed_axes
 from ...ir.ops.axes.reduce import contract_places
 from ...ir.ops.axes.sort import steps_of
 from ...ir.ops.op import Kind, widened

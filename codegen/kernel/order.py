@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...ir.indices.index import Dim, product
-from ...ir.kernels.kernel import Order
+from ...ir.kernels.combine import Order
 from ...ir.types import DType
 
 LANE_BITS = 1024  # of all lanes together

@@ -25,6 +25,7 @@ from itertools import count
 
 from ...ir.indices.index import Dim, ceil_div, product, symbol, symbols_of
 from ...ir.indices.walk import substitute
+from ...ir.kernels.combine import Order
 from ...ir.kernels.kernel import (
     Apply,
     Axis,
@@ -33,7 +34,6 @@ from ...ir.kernels.kernel import (
     Index,
     Kernel,
     Load,
-    Order,
     Param,
     Reduce,
     Stmt,

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...ir.indices.walk import substitute
+from ...ir.kernels.combine import identity
 from ...ir.kernels.kernel import (
     Apply,
     Carry,
@@ -23,7 +24,6 @@ from ...ir.kernels.kernel import (
     Reduce,
     Stmt,
     Store,
-    identity,
     rename_values,
     summed_axes,
 )

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..diagnose import OutOfRangeError, error
 from ..indices.index import Dim, Symbol, symbols_of
 from ..indices.walk import evaluate, fold
+from ..kernels.combine import Order, identity
 from ..kernels.kernel import (
     Apply,
     Axis,
@@ -29,13 +30,11 @@ from ..kernels.kernel import (
     Kernel,
     Last,
     Load,
-    Order,
     Ranked,
     Reduce,
     Sort,
     Stmt,
     Store,
-    identity,
 )
 from ..kernels.ordering import (
     compressed,

@@ -9,6 +9,7 @@ from ..indices.index import Dim
 from ..record import field, record
 from ..scalar.primitives import PRIMITIVES, result_dtype
 from ..types import BOOL, I64, DType, as_dtype
+from .combine import Order
 from .kernel import (
     Apply,
     Carry,
@@ -19,7 +20,6 @@ from .kernel import (
     Index,
     Last,
     Load,
-    Order,
     Ranked,
     Reduce,
     Sort,

@@ -30,6 +30,7 @@ from typing import Any, cast
 
 from ..indices.index import Dim
 from ..indices.walk import with_sizes
+from ..kernels.combine import Order
 from ..kernels.kernel import (
     Apply,
     Axis,
@@ -44,7 +45,6 @@ from ..kernels.kernel import (
     Last,
     Load,
     Local,
-    Order,
     Param,
     Ranked,
     Reduce,

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from ..indices.affine import coefficient
 from ..indices.index import Dim, symbols_of
 from ..kernels.access import local_uses, may_overwrite
+from ..kernels.combine import COMBINERS, is_ordered
 from ..kernels.kernel import (
-    COMBINERS,
     Apply,
     Carry,
     Check,
@@ -30,7 +30,6 @@ from ..kernels.kernel import (
     Stmt,
     Store,
     index_exprs,
-    is_ordered,
     room_of,
     stages_of,
     summed_axes,

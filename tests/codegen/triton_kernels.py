@@ -24,7 +24,8 @@ from weft.codegen.cpu.target import GPU
 from weft.codegen.kernel.order import order_of
 from weft.ir.indices.index import Dim, symbol
 from weft.ir.kernels.build import KernelBuilder, Scalar
-from weft.ir.kernels.kernel import Axis, Kernel, Param, is_ordered
+from weft.ir.kernels.combine import is_ordered
+from weft.ir.kernels.kernel import Axis, Kernel, Param
 from weft.ir.loc import Loc
 from weft.ir.plans.plan import Launch
 from weft.ir.scalar import random

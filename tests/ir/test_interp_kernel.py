@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from weft.ir.diagnose import Error, OutOfRangeError, VerifyError
 from weft.ir.indices.walk import evaluate
 from weft.ir.interp.graph import ChecksFailedError, run_kernel, run_plan
+from weft.ir.kernels.combine import COMBINERS, Order, identity, is_ordered
 from weft.ir.kernels.kernel import (
-    COMBINERS,
     Apply,
     Check,
     Const,
@@ -25,12 +25,9 @@ from weft.ir.kernels.kernel import (
     Index,
     Kernel,
     Load,
-    Order,
     Reduce,
     Stmt,
     Store,
-    identity,
-    is_ordered,
 )
 from weft.ir.loc import Loc
 from weft.ir.plans.plan import Launch, Plan

@@ -18,17 +18,8 @@ from weft.ir.indices.index import Dim, symbol, symbols_of
 from weft.ir.indices.space import separate_space
 from weft.ir.indices.walk import evaluate
 from weft.ir.kernels.build import KernelBuilder, Scalar
-from weft.ir.kernels.kernel import (
-    Axis,
-    Contract,
-    Kernel,
-    Order,
-    Param,
-    Reduce,
-    Stmt,
-    Store,
-    is_ordered,
-)
+from weft.ir.kernels.combine import Order, is_ordered
+from weft.ir.kernels.kernel import Axis, Contract, Kernel, Param, Reduce, Stmt, Store
 from weft.ir.kernels.schedule import IN_TURN, Program, Vectors, Way
 from weft.ir.loc import Loc
 from weft.ir.ops.op import Kind

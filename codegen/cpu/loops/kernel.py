@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 
 from ....ir.indices.index import Dim, ceil_div, product
+from ....ir.kernels.combine import identity
 from ....ir.kernels.kernel import (
     Axis,
     Carry,
@@ -31,7 +32,6 @@ from ....ir.kernels.kernel import (
     Reduce,
     Sort,
     Stmt,
-    identity,
     stages_of,
 )
 from ....ir.kernels.schedule import REST, Vectors

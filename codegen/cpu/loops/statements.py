@@ -7,6 +7,7 @@ from __future__ import annotations
 from copy import copy
 
 from ....ir.indices.index import ceil_div
+from ....ir.kernels.combine import identity
 from ....ir.kernels.kernel import (
     Apply,
     Check,
@@ -18,7 +19,6 @@ from ....ir.kernels.kernel import (
     Reduce,
     Stmt,
     Store,
-    identity,
 )
 from ....ir.plans.control import noted
 from ..dims import emit_dim

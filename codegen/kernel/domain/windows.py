@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.indices.index import plain_symbol
+from ....ir.kernels.combine import identity
 from ....ir.kernels.kernel import (
     Apply,
     Axis,
@@ -31,7 +32,6 @@ from ....ir.kernels.kernel import (
     Reduce,
     Stmt,
     Store,
-    identity,
 )
 from ....ir.plans.plan import Launch, Plan, all_steps
 from ....ir.record import record, replace

@@ -15,7 +15,7 @@ import numpy as np
 from ....ir.diagnose import ShapeError, error
 from ....ir.indices.dims import differ, larger, nonnegative
 from ....ir.indices.index import Dim, product
-from ....ir.kernels.kernel import identity
+from ....ir.kernels.combine import identity
 from ....ir.types import as_dtype
 from ...tracing.context.active import current
 from ...tracing.operand import (

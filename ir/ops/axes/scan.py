@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...diagnose import error
-from ...kernels.kernel import identity
+from ...kernels.combine import identity
 from ...types import BOOL, NUMBERS, DType, TensorType
 from ..op import Kind, OpDef, Sample
 
