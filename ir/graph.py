@@ -349,6 +349,15 @@ def is_inside(node: Node) -> bool:
     return bool(known) and all(word == "all" for word in known)
 
 
+def places_of(node: Node) -> tuple[object, ...] | None:
+    """What a read or a store checks, None for other nodes: those of the same indices in arrays of
+    the same shape fail together."""
+    if "inside" not in node.op.facts:
+        return None
+    axes = node.attrs["axes"]
+    return node.inputs[-len(axes):], axes, node.inputs[0].shape
+
+
 def effects_of(node: Node) -> Iterator[Node]:
     """The EFFECT nodes of a node: itself, or those in its bodies."""
     pending = [node]

@@ -13,7 +13,7 @@ resource happens as often as it is written, so a node with such bodies keeps all
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from ..ir.graph import (
@@ -26,6 +26,7 @@ from ..ir.graph import (
     control_of,
     effects_of,
     live_nodes,
+    places_of,
     with_bodies,
 )
 from ..ir.ops.control.region import Branching, Looping
@@ -72,7 +73,9 @@ def _checked(body: Graph, wanted: Collection[int]) -> set[int]:
         if at not in wanted and result not in live:
             behind = live_values(body, [result])
             lost = behind - live
-            if any(can_fail(node) for node in body.nodes if not lost.isdisjoint(node.results)):
+            kept = {places_of(node) for node in body.nodes if not live.isdisjoint(node.results)}
+            if any(can_fail(node) and (places_of(node) or node) not in kept
+                   for node in body.nodes if not lost.isdisjoint(node.results)):
                 found.add(at)
                 live |= behind
     return found
@@ -105,8 +108,9 @@ def _branching(
     kept = [at for at in range(len(operands)) if at not in constants and any(
         body.params[at] in live for body, live in zip(bodies, needed, strict=True))]
     then, other = (_cut(body, kept, range(len(wanted)), constants) for body in bodies)
+    results, twins = _apart([then, other], [node.results[at] for at in wanted])
     _remade(clone, node, [condition, *(operands[at] for at in kept)],
-            {"then": then, "other": other}, [node.results[at] for at in wanted])
+            {"then": then, "other": other}, results, twins)
 
 
 def _looping(
@@ -146,14 +150,30 @@ def _looping(
     constants = {at: node.inputs[at] for at in rest if constant_of(node.inputs[at]) is not None}
     order = [*states, *rows, *(at for at in rest if at not in constants)]
     wanted = [*states, *(at for at in range(carried, len(node.results)) if at in needed)]
-    attrs: dict[str, Any] = {"carried": len(states),
-                             "body": simplify(_cut(body, order, wanted, constants))}
+    round_ = simplify(_cut(body, order, wanted, constants))
+    results, twins = _apart([round_], [node.results[at] for at in wanted], len(states))
+    attrs: dict[str, Any] = {"carried": len(states), "body": round_}
     if control.test is not None:
         attrs["test"] = simplify(_cut(control.test, order, [0], constants))
     else:
         attrs["scanned"] = len(rows)
-    _remade(clone, node, [node.inputs[at] for at in order], attrs,
-            [node.results[at] for at in wanted])
+    _remade(clone, node, [node.inputs[at] for at in order], attrs, results, twins)
+
+
+def _apart(
+    bodies: Sequence[Graph], results: Sequence[Value], first: int = 0
+) -> tuple[list[Value], dict[Value, Value]]:
+    """Have bodies give each value once, from the result number ``first`` on: what is left of the
+    results of their node, and which of these each of the others is."""
+    seen: dict[object, int] = {}
+    for at in range(len(results)):
+        seen.setdefault(tuple(body.results[at] for body in bodies) if at >= first else at, at)
+    kept = list(seen.values())
+    twins = {results[at]: results[seen[values]] for at in range(first, len(results))
+             if seen[values := tuple(body.results[at] for body in bodies)] != at}
+    for body in bodies:
+        body.results = [body.results[at] for at in kept]
+    return [results[at] for at in kept], twins
 
 
 def _cut(
@@ -179,9 +199,10 @@ def _cut(
 
 def _remade(
     clone: Clone, node: Node, inputs: Sequence[Value], attrs: dict[str, Any],
-    results: Sequence[Value],
+    results: Sequence[Value], twins: Mapping[Value, Value],
 ) -> None:
-    """Append a node with other operands, attributes and results."""
+    """Append a node with other operands, attributes and results; ``twins`` says which of them
+    others are."""
     smaller = Node(node.op, tuple(inputs), {**node.attrs, **attrs}, node.name, device=node.device,
                    locs=node.locs, after=node.after)
     smaller.results = tuple(
@@ -189,3 +210,4 @@ def _remade(
     copy = clone.node(smaller)
     clone.nodes[node] = copy
     clone.values.update(zip(results, copy.results, strict=True))
+    clone.values.update({value: clone.values[twin] for value, twin in twins.items()})

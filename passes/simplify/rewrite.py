@@ -30,7 +30,17 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from ...ir.diagnose import error
-from ...ir.graph import Builder, Graph, Node, Value, can_fail, constant_of, freeze, live_nodes
+from ...ir.graph import (
+    Builder,
+    Graph,
+    Node,
+    Value,
+    can_fail,
+    constant_of,
+    freeze,
+    live_nodes,
+    places_of,
+)
 from ...ir.ops.op import Kind, OpDef
 from ...ir.ops.table import OPS
 from ...ir.record import field, record
@@ -298,8 +308,10 @@ class Rewriter:
         for value, other in reversed(self._checked):
             if value.node in live:
                 live |= _nodes_behind(other, live)
+        checked = {places_of(node) for node in live}
         return frozenset(node for node in self._failing if node in nodes
-                         and nodes[node] not in live and can_fail(nodes[node]))
+                         and nodes[node] not in live and can_fail(nodes[node])
+                         and (places_of(nodes[node]) or node) not in checked)
 
     def _node(self, node: Node) -> None:
         nodes, builder = self._clone.nodes, self.builder

@@ -12,12 +12,13 @@ from functools import cache
 from ...ir.graph import Graph
 from ..bodies import tidy_regions
 from .algebra import ALGEBRA
+from .forwarding import FORWARDING
 from .reshapes import RESHAPES
 from .rewrite import Rule, Table, by_op, rewrite
 from .updates import UPDATES, join_updates
 from .views import VIEWS
 
-RULES: tuple[Rule, ...] = (*ALGEBRA, *VIEWS, *UPDATES, *RESHAPES)
+RULES: tuple[Rule, ...] = (*ALGEBRA, *VIEWS, *UPDATES, *FORWARDING, *RESHAPES)
 
 
 @cache

@@ -22,7 +22,7 @@ from ...ir.types import BOOL
 from ..clone import Clone
 from .emit import emit_graph, emit_nodes
 from .pullback import Pull
-from .support import Part, Support, known_support
+from .support import Part, Support
 from .through import taken_through
 
 Cotangent = Value | None
@@ -112,7 +112,7 @@ def call_gradient(
     pairs = [(value, part, mask) for value, part, mask in zip(
         graph.results, given, left, strict=True) if part is not None and value.dtype.is_inexact]
     seeds = [graph.add_param(part.type, "cotangent") for _, part, _ in pairs]
-    masks = [None if mask is None else known_support(graph.add_param(
+    masks = [None if mask is None else Support(graph.add_param(
         value.type.with_dtype(BOOL), "mask"), mask.reach) for value, _, mask in pairs]
     asked = sorted(wanted)
     inner_builder = Builder(graph, OPS, share=False, fold=False)
@@ -128,5 +128,5 @@ def call_gradient(
     marks = dict(zip(taken, made[len(there):], strict=True))
     found: list[Part] = [(None, None)] * len(node.inputs)
     for at, part in zip(there, made, strict=False):
-        found[at] = (part, known_support(marks[at], taken[at].reach) if at in marks else None)
+        found[at] = (part, Support(marks[at], taken[at].reach) if at in marks else None)
     return found

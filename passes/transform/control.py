@@ -35,7 +35,8 @@ from .counting import counter_of, more_results
 from .dependence import reached, spread
 from .pullback import Pull, Pullback, copy_nodes, elements, needed
 from .rounds import most_rounds
-from .support import Part, Reach, Support, joined, known_here, known_support
+from .sums import summed
+from .support import Part, Reach, Support, joined, known_here
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -131,7 +132,7 @@ def _branching(
     made = builder.emit(node.op, [condition, *asked.values(), *marks.values(), *read],
                         {"then": bodies[0], "other": bodies[1]}).results
     supports: dict[int, Support | None] = {
-        at: known_support(value, max(way.reach.get(at, Reach.FAR) for way in ways))
+        at: Support(value, max(way.reach.get(at, Reach.FAR) for way in ways))
         for at, value in zip(taken, made[len(operands):], strict=True)}
     for at in operands:
         if at not in supports and at + 1 in asks:
@@ -348,7 +349,7 @@ class _Loop:
     def _parts(self, found: Mapping[int, Value], taken: Mapping[int, Value]) -> dict[int, Part]:
         """The cotangents of operands, with their masks."""
         reach = self.way.reach
-        return {at: (value, known_support(taken[at], reach.get(at, Reach.FAR))
+        return {at: (value, Support(taken[at], reach.get(at, Reach.FAR))
                      if at in taken and at in self.asks else None) for at, value in found.items()}
 
     def _masks(self, leaves: Collection[Value]) -> list[tuple[Value, Value]]:
@@ -416,16 +417,19 @@ class _Loop:
     ) -> None:
         """The results of a round: cotangents and masks before it, sums with its part, and rows."""
         b = Builder(clone.graph, OPS)
-        clone.graph.results = []
-        for at, param in zip(carried, list(clone.graph.params), strict=False):
-            value = self.way.found.get(at)
+        parts = [self.way.found.get(at) for at in carried]
+        marks = [self.way.taken.get(at) for at in kept]
+        # Whatever is read of the round, by which a sum knows that nothing else reads its part.
+        clone.graph.results = [clone.values[value] for value in (*parts, *marks, *made)
+                               if value is not None]
+        results = []
+        for at, value, param in zip(carried, parts, list(clone.graph.params), strict=False):
             part = b.full(0.0, param.type) if value is None else clone.values[value]
-            clone.graph.results.append(part if at in self.carries else b.add(param, part))
-        for at, param in zip(kept, clone.graph.params[len(carried):], strict=False):
-            mask = self.way.taken.get(at)
-            part = b.full(False, param.type) if mask is None else clone.values[mask]
-            clone.graph.results.append(part if at in self.masked else joined(b, param, part))
-        clone.graph.results += [clone.values[value] for value in made]
+            results.append(part if at in self.carries else summed(b, param, part, fresh=True))
+        for at, value, param in zip(kept, marks, clone.graph.params[len(carried):], strict=False):
+            part = b.full(False, param.type) if value is None else clone.values[value]
+            results.append(part if at in self.masked else joined(b, param, part))
+        clone.graph.results = [*results, *(clone.values[value] for value in made)]
 
     # -- sums over the rounds -------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ from ...ir.ops.table import OPS
 from ...ir.types import BOOL, TensorType
 from ..bodies import live_values
 from ..clone import Clone
-from .support import Part, Reach, known_support
+from .support import Part, Reach, Support
 
 CHEAP = 4      # additions for an element: a division or a square root, but no exponential
 _ASSUMED = 32  # a size that is not known
@@ -61,7 +61,7 @@ class Pullback:
         found = pull(
             Builder(graph, OPS), [graph.results[at] for at in self.cotangents],
             list(self.cotangents.values()), [self.given[at] for at in numbers],
-            left=[known_support(self.masks[at], left[at]) if at in left else None
+            left=[Support(self.masks[at], left[at]) if at in left else None
                   for at in self.cotangents], asks=[self.given[at] for at in asks])
         self.found = {at: part for at, (part, _) in zip(numbers, found, strict=True)
                       if part is not None}

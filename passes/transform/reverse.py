@@ -18,11 +18,12 @@ from itertools import zip_longest
 from ...ir.diagnose import Error, error
 from ...ir.graph import Builder, Node, Value, control_of
 from ...ir.loc import Loc
-from ...ir.ops.control.region import Calling
+from ...ir.ops.control.region import Branching, Calling, Looping
 from ...ir.record import record
 from .called import Rules, call_gradient, custom_gradient, custom_rules
 from .control import backward
 from .dependence import active
+from .sums import summed
 from .support import Part, Support, either, kept_zero, of_results, operands_taken, supports
 
 
@@ -66,9 +67,12 @@ def pull(
     sums: dict[Value, Value] = {}
     masks: dict[Value, Support | None] = {}
 
-    def accumulate(value: Value, cotangent: Value, mask: Support | None) -> None:
+    def accumulate(
+        value: Value, cotangent: Value, mask: Support | None, fresh: bool = False
+    ) -> None:
         known = sums.get(value)
-        sums[value] = cotangent if known is None else builder.add(known, cotangent)
+        sums[value] = cotangent if known is None else summed(
+            builder, known, cotangent, fresh=fresh)
         masks[value] = mask if known is None else either(builder, masks[value], mask)
 
     for output, cotangent, mask in zip_longest(outputs, cotangents, left):
@@ -78,6 +82,7 @@ def pull(
                for result in node.results):
             with builder.like(node, "_grad"):
                 operands = node.inputs  # a loop may get more
+                fresh = isinstance(control_of(node), (Branching, Looping))
                 parts = _backward(builder, node, sums, masks, paths, unasked)
                 for at, (operand, (part, mask)) in enumerate(zip(operands, parts, strict=True)):
                     if operand not in paths.reached:
@@ -85,7 +90,7 @@ def pull(
                     if at in node.op.refused:
                         raise refusal(node, node.op.refused[at])
                     if part is not None:
-                        accumulate(operand, part, mask)
+                        accumulate(operand, part, mask, fresh)
     return [(sums.get(value), masks.get(value)) for value in inputs]
 
 

@@ -9,6 +9,7 @@ moves on by itself.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,16 @@ import numpy as np
 from ...ir.graph import Node, Value, constant_of, control_of
 from ...ir.ops.control.region import Branching, Looping
 from ...ir.ops.op import Kind
+from ...ir.ops.table import OPS
 from ...ir.record import record
 from ..simplify.rewrite import Rule, matched
 
-MOST = 10_000  # rounds that are counted
-_LONG = 20     # ops of a round
+MOST = 10_000        # rounds that are counted one by one
+_EVEN = 1 << 24      # rounds that are counted where each adds the same
+_TOGETHER = 1 << 16  # of these at a time
+_LONG = 20           # ops of a round
 _NOT = Rule("not", "not_(x)", "x")
+_SIGNS = MappingProxyType({"add": 1, "sub": -1})
 _BOTH = {True: Rule("and", "and_(x, y)", "x"), False: Rule("or", "or_(x, y)", "x")}
 
 Outer = Mapping[Value, Value]
@@ -140,8 +145,40 @@ class _Computed:
 def _counted(number: Any, step: _Computed, test: _Computed, wanted: bool) -> int | None:
     """For how many rounds a test gives what is wanted, of a number that each round moves on."""
     with np.errstate(all="ignore"):
+        added = _added(step)
+        if added is not None:
+            return _counted_evenly(int(number), added, test, wanted)
         for rounds in range(MOST):
             if test(number) != wanted:
                 return rounds
             number = step(number)
+    return None
+
+
+def _added(step: _Computed) -> int | None:
+    """What a round adds to an integer, if it does nothing else."""
+    node = _resolved(step.result, step.outer).node
+    if node is not None and node.op is OPS["unwrapped"]:  # fails where the sum would wrap
+        node = _resolved(node.inputs[0], step.outer).node
+    sign = None if node is None else _SIGNS.get(node.op.name)
+    if node is None or sign is None or not step.number.dtype.is_int:
+        return None
+    number, added = (_resolved(value, step.outer) for value in node.inputs)
+    if number is not step.number and sign > 0:
+        number, added = added, number
+    constant = constant_of(added)
+    return sign * constant if number is step.number and type(constant) is int else None
+
+
+def _counted_evenly(number: int, added: int, test: _Computed, wanted: bool) -> int | None:
+    """The same for a number to which each round adds the same."""
+    info = np.iinfo(test.number.dtype.numpy)
+    for rounds in range(0, _EVEN, _TOGETHER):
+        ends = number + added * rounds, number + added * (rounds + _TOGETHER)
+        if min(ends) < info.min or max(ends) > info.max:
+            return None
+        numbers = np.arange(_TOGETHER, dtype=info.dtype) * info.dtype.type(added)
+        failed = np.flatnonzero(test(numbers + info.dtype.type(ends[0])) != wanted)
+        if failed.size:
+            return rounds + int(failed[0])
     return None

@@ -20,9 +20,10 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Sequence
-from functools import cache, partial, reduce
+from functools import partial, reduce
 
 from ...ir.graph import Builder, Node, Value, constant_of
+from ...ir.indices.index import product
 from ...ir.ops.axes.reduce import contract_letters
 from ...ir.ops.axes.scan import turned
 from ...ir.ops.op import Kind
@@ -48,31 +49,38 @@ class Reach(enum.IntEnum):
     NEAR = 2   # through elementwise functions and changes of shape alone
 
 
-@record(frozen=True)
+@record(eq=False)
 class Support:
-    """The mask of a cotangent, of its shape, appended when it is asked for."""
+    """The mask of a cotangent, of its shape: appended when it is asked for, once, and after those
+    of ``parents``, of which it is made."""
 
-    mask: Callable[[], Value]
+    made: Callable[[], Value] | Value
     reach: Reach = Reach.FAR
+    parents: Sequence[Support] = ()
+
+    def mask(self) -> Value:
+        """The mask. Chains of parents are as long as a program, so that is no recursion."""
+        waiting = [self]
+        while waiting:
+            here = waiting[-1]
+            missing = [each for each in here.parents if not isinstance(each.made, Value)]
+            if missing and not isinstance(here.made, Value):
+                waiting += missing
+                continue
+            waiting.pop()
+            if not isinstance(here.made, Value):
+                here.made = here.made()
+        assert isinstance(self.made, Value)
+        return self.made
 
 
 Part = tuple[Value | None, Support | None]
 """A cotangent, where there is a path, and its mask, where not all is taken."""
 
 
-def lazy_support(make: Callable[[], Value], reach: Reach = Reach.FAR) -> Support:
-    """That of a mask that is made where it is asked for, once."""
-    return Support(cache(make), reach)
-
-
-def known_support(mask: Value, reach: Reach = Reach.FAR) -> Support:
-    """That of a mask."""
-    return Support(lambda: mask, reach)
-
-
 def known_here(b: Builder, condition: Value, wanted: bool, x: Value) -> Support:
     """That of all of x or nothing, by a condition that is to be True, or False."""
-    return lazy_support(lambda: b.broadcast(
+    return Support(lambda: b.broadcast(
         condition if wanted else b.not_(condition), shape=x.shape, axes=()), Reach.SUMS)
 
 
@@ -80,7 +88,8 @@ def either(b: Builder, one: Support | None, other: Support | None) -> Support | 
     """The mask of a sum of two cotangents; None where all is taken."""
     if one is None or other is None or one is other:
         return one if one is other else None
-    return lazy_support(lambda: b.or_(one.mask(), other.mask()), max(one.reach, other.reach))
+    return Support(lambda: _written(b, one.mask(), other.mask()), max(one.reach, other.reach),
+                   (one, other))
 
 
 def of_results(
@@ -106,7 +115,7 @@ def _of_stack(b: Builder, node: Node, support: Support) -> Support:
             range(node.inputs[0].type.rank - 2, mask.type.rank))
         return b.any(mask, axes=together) if together else mask
 
-    return lazy_support(made)
+    return Support(made, parents=(support,))
 
 
 def supports(b: Builder, node: Node, support: Support | None) -> list[Support | None]:
@@ -129,16 +138,32 @@ def supports(b: Builder, node: Node, support: Support | None) -> list[Support | 
 
 
 def joined(b: Builder, held: Value, mask: Value) -> Value:
-    """Where either holds. What indices take is written into what is held, in its place."""
+    """Where either holds, of which the second may be many of them."""
+    waiting = [mask]
+    while waiting:
+        mask = waiting.pop()
+        if mask.node is not None and mask.node.op is OPS["or_"]:
+            waiting += mask.node.inputs[::-1]
+        else:
+            held = _written(b, held, mask)
+    return held
+
+
+def _written(b: Builder, held: Value, mask: Value) -> Value:
+    """Where either holds. What indices take is written into what is held, in its place: all of some
+    places, or a part of one."""
     node = mask.node
-    if node is not None and node.op is OPS["or_"]:
-        return joined(b, joined(b, held, node.inputs[0]), node.inputs[1])
-    if node is not None and node.op is OPS["scatter"] and [
-            constant_of(value) for value in node.inputs[:2]] == [False, True]:
-        mask = b.scatter(held, node.inputs[1], *node.inputs[2:], **node.attrs)
-    else:
-        mask = b.or_(held, mask)
-    return mask
+    found: Value
+    if node is not None and node.op is OPS["scatter"] and constant_of(node.inputs[0]) is False:
+        _, taken, *indices = node.inputs
+        whole = constant_of(taken) is True
+        if whole or product(indices[0].shape) == 1:
+            if not whole:
+                taken = b.or_(b.gather(held, *indices, axes=node.attrs["axes"]), taken)
+            found = b.scatter(held, taken, *indices, **node.attrs)
+            return found
+    found = b.or_(held, mask)
+    return found
 
 
 def both(
@@ -146,37 +171,54 @@ def both(
 ) -> Support:
     """What a mask leaves of another one."""
     if own is None:
-        return lazy_support(mask, reach)
-    return lazy_support(lambda: b.and_(mask(), own.mask()), reach)
+        return Support(mask, reach)
+    return Support(lambda: b.and_(mask(), own.mask()), reach, (own,))
 
 
 def _before(b: Builder, node: Node, at: int, support: Support) -> Support | None:
     """The mask of an operand, of that of the result."""
-    kind, x, mask, reach = node.op.kind, node.inputs[at], support.mask, support.reach
+    kind, x, reach = node.op.kind, node.inputs[at], support.reach
     if kind in _ALIKE:
         return support if x.shape == node.results[0].shape else None
     if (reach is Reach.NEAR and (kind is not Kind.VIEW or node.op.alias == "repeated")) or (
             reach and kind in (Kind.CONTRACT, Kind.HOST)):
         return None
-    if kind is Kind.REDUCE:
-        axes = node.attrs["axes"]
-        kept = tuple(axis for axis in range(x.type.rank) if axis not in axes)
-        return lazy_support(lambda: b.broadcast(mask(), shape=x.shape, axes=kept), reach)
+    if kind not in (*CARRYING, Kind.HOST, Kind.SCAN):
+        return None
+    return Support(lambda: _of_operand(b, node, at, support.mask()), reach, (support,))
+
+
+def _of_operand(b: Builder, node: Node, at: int, mask: Value) -> Value:
+    """The mask of an operand, of that of a result that is not of its elements alone."""
+    kind, x = node.op.kind, node.inputs[at]
     if kind is Kind.CONTRACT:
-        return lazy_support(lambda: _shared(b, node, at, mask()))
+        return _shared(b, node, at, mask)
     if kind is Kind.HOST:
-        return lazy_support(lambda: _of_each(b, node, x.type, mask()))
+        return _of_each(b, node, x.type, mask)
     if kind is Kind.SCAN:
-        return lazy_support(lambda: _up_to(b, mask(), node.attrs["axis"]), reach)
-    return lazy_support(lambda: _moved(b, node, at, mask()), reach) if kind in _MOVING else None
+        return _up_to(b, mask, node.attrs["axis"])
+    if kind is not Kind.REDUCE:
+        return _moved(b, node, at, mask)
+    axes = node.attrs["axes"]
+    made: Value = b.broadcast(mask, shape=x.shape, axes=tuple(
+        axis for axis in range(x.type.rank) if axis not in axes))
+    return made
 
 
 def _moved(b: Builder, node: Node, at: int, mask: Value) -> Value:
     """A mask moved as the cotangent is: an element is taken if any place that it goes to is."""
     grad = node.op.grad
     assert grad is not None
+    found: Value
+    if node.op.kind is Kind.SCATTER:
+        found = grad(b, mask, *node.inputs, node.results[0], **node.attrs)[at]
+        return found
+    if node.op.kind is Kind.GATHER and product(node.inputs[1].shape) == 1:
+        found = b.scatter(b.full(False, node.inputs[0].type.with_dtype(BOOL)), mask,
+                          *node.inputs[1:], **node.attrs)
+        return found
     numbers = b.cast(mask, dtype=node.inputs[at].dtype)
-    found: Value = b.ne(grad(b, numbers, *node.inputs, node.results[0], **node.attrs)[at], 0.0)
+    found = b.ne(grad(b, numbers, *node.inputs, node.results[0], **node.attrs)[at], 0.0)
     return found
 
 

@@ -21,7 +21,7 @@ from ...ir.graph import Builder, Graph, Node, Value
 from ...ir.ops.axes.reduce import contract_letters
 from ...ir.ops.op import Kind
 from ...ir.types import BOOL, I32
-from .support import Reach, Support, both, either, lazy_support
+from .support import Reach, Support, both, either
 
 
 def _nothing() -> Value:
@@ -75,7 +75,8 @@ def mask_through(
     if None in some and not (fills and (kind is Kind.VIEW or (
             kind is Kind.SCATTER and not (op.combine and given[0] is None)))):
         return None
-    return lazy_support(lambda: _made(b, node, inputs, given[:moved]))
+    return Support(lambda: _made(b, node, inputs, given[:moved]), parents=tuple(
+        mask for mask in given[:moved] if mask is not None and mask is not NOTHING))
 
 
 def _any(b: Builder, given: Sequence[Support | None]) -> Support | None:

@@ -330,3 +330,15 @@ def test_random_programs() -> None:
                       for at, step in enumerate(1e-6 * np.eye(7))]
         found = weft.grad(function)(x)
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-6)
+
+
+def test_masks_go_back_as_far_as_a_program_is_long() -> None:
+    """A mask of what indices leave out is made of that of the next node, a thousand times over."""
+    def last(x: Any) -> Any:
+        y = np.sqrt(x)
+        for _ in range(700):
+            y = np.concatenate([y[1:], y[:1]])
+        return y[:2].sum()
+
+    x = np.array([0.0, 1.0, 4.0, 0.0, 16.0])
+    np.testing.assert_array_equal(weft.compile(weft.grad(last))(x), [INF, 0.5, 0.0, 0.0, 0.0])

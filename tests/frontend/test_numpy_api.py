@@ -288,7 +288,8 @@ def test_products(name: str) -> None:
 
 
 def test_integer_and_bool_products() -> None:
-    check(lambda i, m: (i @ i.T, m @ m.T, np.dot(i, i.T), i @ m.T), INTS, M)
+    check(lambda i, m: (i @ i.T, m @ m.T, np.dot(i, i.T), i @ m.T, np.vdot(m, m), np.vdot(i, i)),
+          INTS, M)
     check(lambda x, i: (x @ i.T, i @ x.T), X.astype(np.float64), INTS)
 
 

@@ -192,7 +192,8 @@ def outer(a: Any, b: Any) -> Any:
 @numpy(np.vdot, samples=("z[4], z[4]", "x[4], x[4]",))
 def vdot(a: Any, b: Any) -> Any:
     x, y = _pair(a, b)
-    return dot(np.conjugate(reshape(x, (x.type.size,))), reshape(y, (y.type.size,)))
+    line = reshape(x, (x.type.size,))
+    return dot(np.conjugate(line) if x.type.dtype.kind == "c" else line, reshape(y, (y.type.size,)))
 
 
 @numpy(np.tensordot, samples=(

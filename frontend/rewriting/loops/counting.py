@@ -66,8 +66,7 @@ def unrolled(
     items: Any, roots: Callable[[], Any] | None, body: Callable[..., Any], get: Get
 ) -> Iterator[Callable[[], None]]:
     """Around a loop that is traced round by round: to be called before each round. That gives the
-    trace up where rounds draw too much, if the loop only computes. What is differentiated is left
-    as it is: sums of tangents have an order."""
+    trace up where rounds draw too much, if the loop only computes."""
     loops = _loops()
     if roots is None or loops.patient:
         yield _nothing
@@ -107,7 +106,7 @@ class _Patience:
         self.rounds += 1
         self.around[self.code] = max(self.around[self.code], self.rounds)
         size, before, self.ends = len(nodes), self.ends, (self.ends[1], len(nodes))
-        if size < SIZED or ctx.derivatives or ctx.caught:
+        if size < SIZED or ctx.caught:
             return
         long = any(length >= MANY for length in self.around.values())
         much = (size >= PATIENCE // 2 and long) or (size >= PATIENCE and (
@@ -231,7 +230,7 @@ class Rounds:
     def _is_long(self, at: int) -> bool:
         """Whether rounds are many nodes, as those so far show: those that branch as the first one
         does, unless it has nothing to do."""
-        straight = self._is_straight()
+        straight = self.loops.straight  # whether those that do not branch count
         if at & (at - 1) and not (self.count is not None and straight):
             return False
         added = self.nodes[self.before:]
@@ -244,11 +243,6 @@ class Rounds:
         # Inside of a loop that was worth being one, few nodes are many.
         few = NODES // 4 if self.loops.straight else NODES
         return parted and size * (self.count - at) >= few * at
-
-    def _is_straight(self) -> bool:
-        """Whether loops that do not branch count, and are not differentiated."""
-        ctx = current()
-        return self.loops.straight and not ctx.derivatives
 
     def _are_carried(self) -> bool:
         return all(_is_carried(value) or may_grow(name, value)

@@ -19,6 +19,7 @@ from ...diagnose import error
 from ...indices.index import Dim, product
 from ...types import BOOL, I64, NUMBERS, TensorType
 from ..op import Kind, OpDef, Sample
+from .distinct import are_distinct
 
 _Inside = tuple[str, ...]
 
@@ -78,10 +79,13 @@ def _gathered(
     return (lambda: _there(b, x, rest[:-1], axes), *(None for _ in rest[:-1]))
 
 
-def _there(b: Any, x: Any, indices: tuple[Any, ...], axes: tuple[int, ...]) -> Any:
+def _there(
+    b: Any, x: Any, indices: tuple[Any, ...], axes: tuple[int, ...], there: bool = True
+) -> Any:
+    """``there`` at the indices, and the opposite elsewhere."""
     sizes = TensorType(BOOL, tuple(x.shape[axis] for axis in axes))
     order = sorted(range(len(axes)), key=axes.__getitem__)
-    taken = b.scatter(b.full(False, sizes), b.full(True, indices[0].type.with_dtype(BOOL)),
+    taken = b.scatter(b.full(not there, sizes), b.full(there, indices[0].type.with_dtype(BOOL)),
                       *indices, axes=tuple(range(len(axes))))
     if order != list(range(len(axes))):
         taken = b.transpose(taken, perm=tuple(order))
@@ -94,7 +98,7 @@ def _overwritten(
     b: Any, x: Any, updates: Any, *rest: Any, axes: tuple[int, ...]
 ) -> tuple[Any, ...]:
     """All of x but what is written to."""
-    return (lambda: b.not_(_there(b, x, rest[:-1], axes)), None, *(None for _ in rest[:-1]))
+    return (lambda: _there(b, x, rest[:-1], axes, False), None, *(None for _ in rest[:-1]))
 
 
 def _scatter_infer(
@@ -126,16 +130,41 @@ def _scatter_ref(
 def _scatter_grad(b: Any, g: Any, x: Any, updates: Any, *rest: Any, axes: tuple[int, ...]) -> Any:
     """What is replaced has no part in the result, and what is replaced later neither."""
     indices = rest[:-1]
+    zeros = b.full(0, updates.type.with_dtype(g.dtype))
+    kept, taken = b.scatter(g, zeros, *indices, axes=axes), b.gather(g, *indices, axes=axes)
+    stays = _stays(b, indices, tuple(x.type.shape[axis] for axis in axes))
+    if stays is not None:
+        held = b.broadcast(stays, shape=taken.type.shape, axes=tuple(range(stays.type.rank)))
+        taken = b.select(held, taken, zeros)
+    return kept, taken, *(None for _ in indices)
+
+
+def _stays(b: Any, indices: tuple[Any, ...], sizes: tuple[Dim, ...]) -> Any:
+    """Which indices are the last ones of their places; None for all. A few are compared with one
+    another, which does not cost as much as the places that there are."""
     dims = indices[0].type.shape
-    number = b.reshape(b.iota(axis=0, dtype=I64, shape=(product(dims),)), shape=dims)
-    sizes = tuple(x.type.shape[axis] for axis in axes)
-    last = b.scatter(b.full(0, TensorType(I64, sizes)), number, *indices,
-                     axes=tuple(range(len(axes))))
-    stays = b.eq(b.gather(last, *indices, axes=tuple(range(len(axes)))), number)
-    taken = b.gather(g, *indices, axes=axes)
-    held = b.broadcast(stays, shape=taken.type.shape, axes=tuple(range(len(dims))))
-    return (b.scatter(g, b.full(0.0, updates.type), *indices, axes=axes),
-            b.select(held, taken, b.full(0.0, taken.type)), *(None for _ in indices))
+    count = product(dims)
+    if are_distinct(indices, sizes):
+        return None
+    number = b.reshape(b.iota(axis=0, dtype=I64, shape=(count,)), shape=dims)
+    if isinstance(count, int) and isinstance(places := product(sizes), int) and (
+            count * count <= places):
+        return _last_of_few(b, indices, sizes, count)
+    all_axes = tuple(range(len(sizes)))
+    last = b.scatter(b.full(0, TensorType(I64, sizes)), number, *indices, axes=all_axes)
+    return b.eq(b.gather(last, *indices, axes=all_axes), number)
+
+
+def _last_of_few(b: Any, indices: tuple[Any, ...], sizes: tuple[Dim, ...], count: int) -> Any:
+    """Which of the indices no later one is equal to."""
+    square = (count, count)
+    later = b.lt(*(b.iota(axis=axis, dtype=I64, shape=square) for axis in (0, 1)))
+    for index, size in zip(indices, sizes, strict=True):
+        flat = b.reshape(index, shape=(count,))
+        place = b.select(b.lt(flat, 0), b.add(flat, size), flat)
+        later = b.and_(later, b.eq(*(
+            b.broadcast(place, shape=square, axes=(axis,)) for axis in (0, 1))))
+    return b.reshape(b.not_(b.any(later, axes=(1,))), shape=indices[0].type.shape)
 
 
 def _scatter_add_ref(
