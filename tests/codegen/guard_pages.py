@@ -2,20 +2,17 @@
 
     python tests/codegen/guard_pages.py x86-64-v3 1     ("native" for this machine; every nth case)
 
-A script of its own, for an access outside of an array ends the process. Every argument, result and
-the arena lies in a mapping of its own, right before a forbidden page in one call and right after
-one in the other; the rest of the mapping is filled with a pattern that has to stay. Each case is
-printed before it runs; the last line is ``done N``.
+A script of its own, for an access outside of an array ends the process. Each case is printed
+before it runs; the last line is ``done N``.
 """
 
 from __future__ import annotations
 
-import ctypes
-import mmap
 import sys
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any
 
 import ml_dtypes  # noqa: F401  (which tells NumPy of bfloat16)
 import numpy as np
@@ -23,55 +20,11 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 import weft
-from weft.frontend.engine.building.pipeline import build
-from weft.runtime.entry.control import Control
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from support.fenced import fenced_runs
 
 Array = NDArray[Any]
-Side = Literal["before", "after"]
-
-POISON = 0xA5
-LINE = 64  # the alignment that the arena is promised to have
-
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.mmap.restype = ctypes.c_void_p
-_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-_libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-
-
-class Fenced:
-    """``size`` bytes that begin right after a forbidden page or end right before one."""
-
-    def __init__(self, size: int, side: Side, align: int = 1) -> None:
-        page = mmap.PAGESIZE
-        self.room = max(page, -(-size // page) * page)
-        self.size = size
-        self.whole = self.room + 2 * page
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-        self.base = _libc.mmap(None, self.whole, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
-        self.first = self.base + page
-        ctypes.memset(self.first, POISON, self.room)
-        for place in (self.base, self.first + self.room):
-            assert _libc.mprotect(place, page, 0) == 0  # neither read nor written
-        last = -(-size // align) * align  # an aligned block may end before the page
-        self.address = self.first if side == "before" else self.first + self.room - last
-
-    def put(self, array: Array) -> None:
-        ctypes.memmove(self.address, array.tobytes(), array.nbytes)
-
-    def get(self, shape: tuple[int, ...], dtype: Any) -> Array:
-        return np.frombuffer(ctypes.string_at(self.address, self.size), dtype).reshape(shape)
-
-    def intact(self) -> bool:
-        """True if nothing was written beside the block."""
-        start = self.address - self.first
-        everything = np.frombuffer(ctypes.string_at(self.first, self.room), np.uint8)
-        outside = np.concatenate([everything[:start], everything[start + self.size:]])
-        return bool((outside == POISON).all())
-
-    def close(self) -> None:
-        _libc.munmap(self.base, self.whole)
-
 
 def run_fenced(
     function: Callable[..., Any], arrays: tuple[Array, ...], target: str | None,
@@ -83,37 +36,15 @@ def run_fenced(
     wanted = [np.asarray(x) for x in (wanted if isinstance(wanted, tuple) else (wanted,))]
     unknown = {"x": {0: "rows"}} if dynamic else None
     stages = weft.compile(function, target=target, dynamic=unknown).lower(*arrays).stages
-    machine, name = build(stages), stages.plan.name
-    sizes = [arrays[at].shape[axis] for at, axis in stages.entry.places]
-    assert bool(sizes) == dynamic
-    symbols = (ctypes.c_int64 * len(sizes))(*sizes)
-    call = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3, ctypes.c_int64,
-                            ctypes.c_void_p)(machine.addresses[name])
-    control = Control(machine.host)
-    arena_bytes = stages.entry.arena
-    if arena_bytes is None:
-        arena_bytes = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(
-            machine.addresses[f"{name}_arena"])(symbols)
-    sides: tuple[Side, Side] = ("before", "after")
-    for side in sides:
-        inputs = [Fenced(array.nbytes, side) for array in arrays]
-        outputs = [Fenced(array.nbytes, side) for array in wanted]
-        arena = Fenced(arena_bytes, side, LINE)
-        for block, array in zip(inputs, arrays, strict=True):
-            block.put(array)
-        pointers = (ctypes.c_void_p * (len(inputs) + len(outputs)))(
-            *(block.address for block in (*inputs, *outputs)))
-        status = call(pointers, symbols, arena.address, 1, control.address)
-        if status != 0:
-            yield f"{side}: status {status}"
-        for at, (block, want) in enumerate(zip(outputs, wanted, strict=True)):
-            got = block.get(want.shape, want.dtype)
+    assert bool(stages.entry.places) == dynamic
+    for run in fenced_runs(stages, arrays, wanted):
+        if run.status != 0:
+            yield f"{run.side}: status {run.status}"
+        for at, (got, want) in enumerate(zip(run.results, wanted, strict=True)):
             if not np.array_equal(got, want, equal_nan=want.dtype.kind == "f"):
-                yield f"{side}: result {at} is {got.tolist()}, should be {want.tolist()}"
-        for block in (*inputs, *outputs, arena):
-            if not block.intact():
-                yield f"{side}: a write outside of its array"
-            block.close()
+                yield f"{run.side}: result {at} is {got.tolist()}, should be {want.tolist()}"
+        if not run.intact:
+            yield f"{run.side}: a write outside of its array"
 
 
 DTYPES = ("bool", "i1", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8")

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from machines import runs
+from support.fenced import fenced_runs
 
 import weft
 
@@ -51,6 +52,16 @@ def test_masked_lanes_of_a_part_of_a_vector_are_zero(target: str, dtype: str) ->
     x = np.arange(1, 7).reshape(2, 3).astype(dtype)
     got = weft.compile(padded, target=None if target == "native" else target)(x)
     np.testing.assert_array_equal(got, padded(x))
+
+
+def test_a_write_beside_an_array_is_found() -> None:
+    """Of a result that has less room than is written; with the page behind it, that would end the
+    process."""
+    x = np.arange(5.0)
+    stages = weft.compile(lambda x: x + 1).lower(x).stages
+    run = next(fenced_runs(stages, [x], [np.empty(5)]))
+    assert run.intact and run.results[0].tolist() == [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert not next(fenced_runs(stages, [x], [np.empty(4)])).intact
 
 
 def test_a_guard_of_all_lanes_at_once_needs_no_mask() -> None:

@@ -23,7 +23,7 @@ from .prelude import laid
 from .program import Program, Settings, build, flat, paths
 
 
-def _arrays(program: Program, traced: Any, at: int) -> list[Any]:
+def arrays_of(program: Program, traced: Any, at: int) -> list[Any]:
     """The arguments of a call in the order of the graph's parameters."""
     found = dict(zip((leaf.name for leaf in program.leaves), program.argsets[at].leaves,
                      strict=True))
@@ -84,7 +84,7 @@ def _check(program: Program, traced: Any, ways: list[tuple[str, Any, Any]],
     oracle = Oracle(program)
     calls = [program.arguments(argset, laid) for argset in program.argsets]
     for at, (argset, args) in enumerate(zip(program.argsets, calls, strict=True)):
-        arrays = _arrays(program, traced, at)
+        arrays = arrays_of(program, traced, at)
         expect = oracle.expect(args)
         if of_python(program, expect.base.error):
             continue

@@ -36,6 +36,6 @@ def test_a_store_that_fails_stays() -> None:
 
 def test_a_part_of_a_row_is_read_where_it_is() -> None:
     """A kernel reads elements and rows before a store; for others the array would be copied."""
-    text = READ.format(store="scatter", place=2, inside="").replace("shape = (1, 2)", "shape = (2, 2)")
-    graph = parse_graph(text.replace("f64[1,2]", "f64[2,2]"))
+    text = READ.format(store="scatter", place=2, inside="").replace("f64[1,2]", "f64[2,2]")
+    graph = parse_graph(text.replace("shape = (1, 2)", "shape = (2, 2)"))
     assert OPS["scatter"] in [node.op for node in simplify(graph).nodes]
