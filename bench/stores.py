@@ -26,13 +26,13 @@ STEPS = (1, 2, 4)
 @dataclass(frozen=True)
 class Form:
     """A function, its arguments for a size, the smallest size, and the power of it that the
-    elements touched grow by; ``compiled`` is what is measured, where that is not the function."""
+    elements touched grow by; whether it has a gradient by the first argument that is not 0."""
 
     function: Callable[..., Any]
     args: Callable[[int], tuple[Any, ...]]
     smallest: int
     power: int = 1
-    compiled: Callable[..., Any] | None = None
+    sloping: bool = True
 
     def touched(self, n: int) -> int:
         return n ** self.power
@@ -227,22 +227,6 @@ def table(x):
     return best[-1, -1]
 
 
-def gradient(x):
-    """Of ``_loss``, as a loop backwards."""
-    of_x, of_y = np.zeros(x.size), 0.0
-    for i in range(x.size - 1, 0, -1):
-        of_y = 1.0 + 0.5 * of_y
-        of_x[i] = 2.0 * x[i] * of_y
-    return of_x
-
-
-def _loss(x):
-    y = np.zeros(x.size)
-    for i in range(1, x.size):
-        y[i] = 0.5 * y[i - 1] + x[i] * x[i]
-    return y.sum()
-
-
 def _forms() -> dict[str, Form]:
     rng = np.random.default_rng(7)
 
@@ -269,8 +253,8 @@ def _forms() -> dict[str, Form]:
         "segment": Form(segment, ends, 8000),
         "branch": Form(branch, vector, 32000),
         "while": Form(counted_while, vector, 4000),
-        "insertion": Form(insertion, nearly_sorted, 1000),
-        "insertion of rows": Form(rows_inserted, nearly_sorted, 500),
+        "insertion": Form(insertion, nearly_sorted, 1000, sloping=False),
+        "insertion of rows": Form(rows_inserted, nearly_sorted, 500, sloping=False),
         "swap": Form(swap, places, 2000),
         "rows swapped": Form(rows_swapped, places, 1000),
         "several places": Form(scattered, places, 1000),
@@ -281,36 +265,41 @@ def _forms() -> dict[str, Form]:
         "argument": Form(argument, vector, 4000),
         "history": Form(history, vector, 2000),
         "two buffers": Form(buffers, vector, 200, 2),
-        "table": Form(table, vector, 60, 2),
-        "gradient": Form(gradient, vector, 1000, compiled=weft.grad(_loss)),
+        "table": Form(table, vector, 60, 2, sloping=False),
     }
 
 
 def run(bench: Bench) -> list[Table]:
-    """One table: nanoseconds for each element that the plain loop touches, at three sizes, and by
-    how much more than these elements time grows from the smallest to the largest."""
+    """Two tables, of functions and of gradients: nanoseconds for each element that the plain loop
+    touches, at three sizes, and by how much more than these elements time grows from the smallest
+    to the largest."""
+    return [_table(bench, "what a store in a loop costs", False),
+            _table(bench, "what its gradient costs", True)]
+
+
+def _table(bench: Bench, title: str, slopes: bool) -> Table:
     columns = ("store", "n", *(f"ns, {step} n" for step in STEPS), "growth")
-    shown = Table("what a store in a loop costs", columns)
+    shown = Table(title, columns)
     for name, form in _forms().items():
-        if not bench.quick or name in FEW:
-            bench.progress(name)
-            _row(bench, shown, name, form)
+        if (not bench.quick or name in FEW) and (form.sloping or not slopes):
+            bench.progress(f"{name}, gradient" if slopes else name)
+            _row(bench, shown, name, form, slopes)
     shown.notes.append("growth: ns at the largest size over ns at the smallest; 4 where each round "
                        "copies the array")
-    return [shown]
+    return shown
 
 
-def _row(bench: Bench, shown: Table, name: str, form: Form) -> None:
+def _row(bench: Bench, shown: Table, name: str, form: Form, slopes: bool) -> None:
     contestants, sizes = [], [step * form.smallest for step in STEPS]
+    function = _loss(form.function) if slopes else form.function
     for n in sizes:
         args = form.args(n)
-        compiled = weft.compile(form.compiled or form.function, threads=bench.threads)
-        theirs, ours = (tuple(arg.copy() for arg in args) for _ in range(2))
-        for expected, value in zip((form.function(*theirs), *theirs), (compiled(*ours), *ours),
-                                   strict=True):
-            if not np.allclose(value, expected, rtol=1e-9, atol=1e-12):
-                shown.notes.append(f"{name}: another result than Python's at {n}")
-                return
+        compiled = weft.compile(weft.grad(function) if slopes else function,
+                                threads=bench.threads)
+        right = _has_slope if slopes else _has_results
+        if not right(function, compiled, args):
+            shown.notes.append(f"{name}: another result than Python's at {n}")
+            return
         contestants.append(Contestant(f"{n}", "f(a)" if len(args) == 1 else "f(a, b)",
                                       {"f": compiled, **dict(zip("ab", args, strict=False))}))
     times = race(contestants, bench.pace)
@@ -318,4 +307,35 @@ def _row(bench: Bench, shown: Table, name: str, form: Form) -> None:
     growth = costs[-1] / costs[0]
     shown.rows.append([name, str(form.smallest), *(number(1e9 * cost) for cost in costs),
                        f"{growth:.2f}"])
-    shown.data.append({"store": name, "growth": growth, "seconds": costs})
+    shown.data.append({"store": name, "gradient": slopes, "growth": growth, "seconds": costs})
+
+
+def _loss(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Half of the squares of all results."""
+    def loss(*args):
+        results = function(*args)
+        return sum(0.5 * (each * each).sum() for each in (
+            results if isinstance(results, tuple) else (results,)))
+
+    return loss
+
+
+def _has_results(
+    function: Callable[..., Any], compiled: Callable[..., Any], args: tuple[Any, ...]
+) -> bool:
+    """Whether results and arguments are those of Python, after the call."""
+    theirs, ours = (tuple(arg.copy() for arg in args) for _ in range(2))
+    return all(np.allclose(value, expected, rtol=1e-9, atol=1e-12)
+               for expected, value in zip((function(*theirs), *theirs), (compiled(*ours), *ours),
+                                          strict=True))
+
+
+def _has_slope(
+    function: Callable[..., Any], compiled: Callable[..., Any], args: tuple[Any, ...]
+) -> bool:
+    """Whether a gradient is the difference of Python's results along a way."""
+    x, *rest = args
+    way = np.random.default_rng(5).standard_normal(x.shape)
+    ahead, behind = (function(x + step * way, *rest) for step in (1e-6, -1e-6))
+    return bool(np.isclose(np.vdot(compiled(*(arg.copy() for arg in args)), way),
+                           (ahead - behind) / 2e-6, rtol=1e-4, atol=1e-6))

@@ -59,12 +59,29 @@ def common_divisor(a: int, b: int) -> int:
     return a
 
 
+def _filtered(x: Any) -> Any:
+    """The energy behind a filter with one pole, which writes where the signal falls only."""
+    y = np.zeros(x.size)
+    for i in range(1, x.size):
+        if x[i] < x[i - 1]:
+            y[i] = 0.5 * y[i - 1] + x[i] * x[i]
+        else:
+            y[i] = y[i - 1]
+    return (y * y).sum()
+
+
+def slopes_of_a_filter(x: Any) -> Any:
+    """A loop backwards, with what its rounds have saved."""
+    return weft.grad(_filtered)(x)
+
+
 M = np.random.default_rng(0).normal(size=(300, 80))
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "cholesky": (cholesky, (M.T @ M + np.eye(80),)),
     "online_softmax": (online_softmax, (M[:, 0].copy(),)),
     "positive_sum": (positive_sum, (M[:, 0].copy(),)),
     "block_carry": (block_carry, (M,)),
+    "slopes_of_a_filter": (slopes_of_a_filter, (M[:, 0].copy(),)),
     "common_divisor": (common_divisor, (832040, 514229)),
 }
 

@@ -78,7 +78,26 @@ def sizes_by_rounds(y: Any, n: int) -> Any:
     return total
 
 
-PROGRAMS = (runge_kutta, wave, orbit, some_rounds, sizes_by_rounds, triangle)
+def put(a: Any, at: Any, value: Any) -> None:
+    a[at] = value
+
+
+def add(a: Any, at: Any, value: Any) -> None:
+    a[at] += value
+
+
+def through_helpers(y: Any, n: int) -> Any:
+    """Which store in the array, the list or the dict that they are given."""
+    found, pair, total = np.zeros(n + 1), [y[0], y[1]], {"sum": 0.0}
+    for i in range(n):
+        put(found, i + 1, 0.5 * found[i] + y[i % 9])
+        put(pair, 0, 0.5 * pair[1] + found[i])
+        put(pair, 1, 0.25 * pair[0])
+        add(total, "sum", pair[1])
+    return found, pair[0], pair[1], total["sum"]
+
+
+PROGRAMS = (runge_kutta, wave, orbit, some_rounds, sizes_by_rounds, triangle, through_helpers)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -101,7 +120,7 @@ def test_bits_are_those_of_rounds_traced_one_by_one(
         np.testing.assert_allclose(found, want, rtol=1e-10)
 
 
-@pytest.mark.parametrize("program", [runge_kutta, wave, orbit, some_rounds])
+@pytest.mark.parametrize("program", [runge_kutta, wave, orbit, some_rounds, through_helpers])
 def test_graphs_do_not_grow_with_the_rounds(program: Callable[..., Any]) -> None:
     def size(rounds: int) -> int:
         graph = weft.compile(lambda y: program(y, rounds)).trace(RNG.random(9)).graph

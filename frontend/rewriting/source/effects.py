@@ -49,15 +49,15 @@ def of_function(code: CodeType) -> tuple[str, ...] | None:
         return None
     body = [ast.Expr(node.body)] if isinstance(node, ast.Lambda) else node.body
     given = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
-    return _called(body, {*given, *bound(body)}, None, given)
+    return _called(body, {*given, *bound(body)}, None)
 
 
 def _called(
     body: Sequence[ast.stmt], own: Collection[str], counts: Collection[str] | None,
-    given: Collection[str] = (), lists: Collection[str] = (),
+    lists: Collection[str] = (),
 ) -> tuple[str, ...] | None:
     """``counts`` are the names of rounds' numbers, a power of which may be larger than a traced
-    integer (None: any name may be one); ``given`` those of what may be a list of the caller's."""
+    integer (None: any name may be one)."""
     inner = {name for node in here(body) if isinstance(node, ast.For) or (
                  isinstance(node, ast.comprehension) and _names(node.iter) != {"range"})
              for name in _names(node.target)}
@@ -67,10 +67,7 @@ def _called(
             return None
         if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
             root = _root(node)
-            if isinstance(node, ast.Attribute) or root not in own or root in given:
-                return None
-        elif isinstance(node, ast.AugAssign):
-            if _root(node.target) in given:
+            if isinstance(node, ast.Attribute) or root not in own:
                 return None
         elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.LShift)):
             names = _names(node.right)
