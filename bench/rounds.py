@@ -146,6 +146,18 @@ def newton(n, a):
     return total
 
 
+def primes(n):
+    count = 0
+    for k in range(2, n):
+        for d in range(2, k):
+            if d * d > k:
+                count += 1
+                break
+            if k % d == 0:
+                break
+    return count
+
+
 def crossings(x):
     count, last = 0, x[0]
     for i in range(1, x.size):
@@ -201,6 +213,10 @@ def _loops() -> dict[str, Loop]:
             newton, "double t = 0; for (int64_t k = 0; k < n; k++) { double x = a + k;"
             " for (int j = 0; j < 4; j++) x = 0.5 * (x + (a + k) / x); t += x; } return t;",
             "d i:n d:a", (25_000, 2.5), n),
+        "primes": Loop(
+            primes, "int64_t c = 0; for (int64_t k = 2; k < n; k++) for (int64_t d = 2; d < k; d++)"
+            " { if (d * d > k) { c++; break; } if (k % d == 0) break; } return c;", "i i:n",
+            (10_000,), 118_754),
         "crossings": Loop(
             crossings, "int64_t c = 0; double p = x[0]; for (int64_t i = 1; i < l; i++) {"
             " if ((p < 0) != (x[i] < 0)) c++; p = x[i]; } return c;", "i D:x", (x,), n),

@@ -10,7 +10,7 @@ import pytest
 
 import weft
 from weft.frontend.tracing.trace import trace_function
-from weft.ir.graph import all_nodes
+from weft.ir.graph import all_nodes, control_of
 from weft.ir.interp.graph import run_graph
 from weft.ir.ops.control.region import Branching
 from weft.ir.verify.verifier import verify_graph
@@ -94,3 +94,25 @@ def test_a_loop_with_a_short_branch_is_one_kernel() -> None:
     compiled = weft.compile(climb)
     assert compiled(1.0) == climb(1.0)
     assert compiled.lower(1.0).stages.plan.launches == 1
+
+
+def test_a_branch_that_ends_a_loop_stays_one() -> None:
+    """Or each round would wait for what decides that."""
+    def divisor(n: int, scale: float) -> tuple[int, float]:
+        d, far = 2, 0.0
+        while d * d <= n:
+            if n % d == 0:
+                if d > 2:
+                    break
+                far = scale
+                break
+            far = far + scale if d % 3 == 0 else far
+            d += 1
+        return d, far
+
+    compiled = weft.compile(divisor)
+    graph = choose(resolve_state(compiled.trace(91, 0.5).graph))
+    verify_graph(graph)
+    assert sum(isinstance(control_of(node), Branching) for node in all_nodes(graph)) >= 2
+    for n in (4, 35, 91, 97, 10403, 1):
+        assert compiled(n, 0.5) == divisor(n, 0.5)

@@ -13,7 +13,7 @@ exchanged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from ....ir.indices.index import Dim, symbol, symbols_of
@@ -212,14 +212,19 @@ class _FusedLoop:
         self.f.branch(self.f(f"icmp ne i8 {byte}, 0"), then, other)
 
     def _branch(self, branch: Branch) -> None:
-        f = self.f
-        then, other, done = f.fresh("then"), f.fresh("other"), f.fresh("done")
+        done = self.f.fresh("done")
+        for steps in self._ways(branch):
+            self._steps(steps)
+            self.f.jump(done)
+        self.f.place(done)
+
+    def _ways(self, branch: Branch) -> Iterator[tuple[Step, ...]]:
+        """The steps of both ways, each at its label."""
+        then, other = self.f.fresh("then"), self.f.fresh("other")
         self._holds(branch.condition, then, other)
         for label, steps in ((then, branch.then), (other, branch.other)):
-            f.place(label)
-            self._steps(steps)
-            f.jump(done)
-        f.place(done)
+            self.f.place(label)
+            yield steps
 
     def _loop(self, loop: Loop) -> None:
         f, around = self.f, dict(self._indices)
@@ -248,7 +253,8 @@ class _FusedLoop:
                      f(f"mul nsw i64 {rounds}, {_SMALL // weight}"))
         f.jump(head)
         f.place(head)
-        self._round(loop, index)
+        self._steps(loop.body)
+        self._next_round(loop, index)
         f.branch(f(f"icmp slt i64 {f(f'load i64, ptr {index}, align 8')}, {stop}"), head, on)
         f.place(on)
         f.branch(f(f"icmp slt i64 {stop}, {count}"), piece, done)
@@ -265,18 +271,22 @@ class _FusedLoop:
             at = f(f"load i64, ptr {index}, align 8")
             f.branch(f(f"icmp slt i64 {at}, {self.value(loop.count)}"), within, done)
             f.place(within)
-        ask_at_times(f, self._left, POLLED * _SMALL, self._pool, str(_SMALL // weight))
         self._steps(loop.test)
         assert loop.condition is not None
         self._holds(loop.condition, body, done)
         f.place(body)
-        self._round(loop, index)
-        f.jump(head)
+        ask_at_times(f, self._left, POLLED * _SMALL, self._pool, str(_SMALL // weight))
+        *first, last = loop.body
+        self._steps(first)
+        # A way that ends the loop leaves it: the test of the next round is known on it.
+        for steps in self._ways(last) if isinstance(last, Branch) else ((last,),):
+            self._steps(steps)
+            self._next_round(loop, index)
+            f.jump(head)
         f.place(done)
 
-    def _round(self, loop: Loop, index: str) -> None:
+    def _next_round(self, loop: Loop, index: str) -> None:
         f = self.f
-        self._steps(loop.body)
         following = f(f"add nsw i64 {f(f'load i64, ptr {index}, align 8')}, 1")
         f.do(f"store i64 {following}, ptr {index}, align 8")
         for pair in loop.carried:
