@@ -49,6 +49,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, help="of every contestant; default: all cores")
     parser.add_argument("--quick", action="store_true", help="fewer workloads and samples")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers there")
+    parser.add_argument("--target", help="of Weft's loops and programs, and of the C compiler's: "
+                                         "x86-64-v3, for one; default: this CPU")
     parser.add_argument("--peers", help="comma-separated, of numpy, jax, torch, torch-compiled; "
                                         "default: all that are installed; NumPy always takes part")
     given = parser.parse_args()
@@ -67,7 +69,8 @@ def main() -> None:
     from .run import run_families
 
     peers = None if given.peers is None else given.peers.split(",")
-    run_families(given.families or FAMILIES, threads, peers, given.quick, given.json)
+    run_families(given.families or FAMILIES, threads, peers, given.quick, given.json,
+                 given.target)
 
 
 if __name__ == "__main__":

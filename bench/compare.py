@@ -53,6 +53,7 @@ class Bench:
     quick: bool
     machine: Machine = field(default_factory=Machine)
     progress: Callable[[str], None] = lambda text: None
+    target: str | None = None  # of loops and programs; None: this CPU
 
     @property
     def frameworks(self) -> list[Framework]:

@@ -32,7 +32,7 @@ def run(bench: Bench) -> list[Table]:
 def _row(bench: Bench, table: Table, name: str) -> None:
     program = RUN["load"](name)
     args: tuple[Any, ...] = program.inputs("normal")
-    compiled = weft.compile(program.run, threads=bench.threads)
+    compiled = weft.compile(program.run, threads=bench.threads, target=bench.target)
     start = time.perf_counter()
     try:
         found = compiled(*args)

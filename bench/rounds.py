@@ -25,7 +25,7 @@ from .measure import Contestant, race
 from .report import Table, number
 
 COMPILERS = ("gcc", "cc", "clang")
-FLAGS = ("-O3", "-march=native", "-ffp-contract=off", "-fwrapv", "-shared", "-fPIC")
+FLAGS = ("-O3", "-ffp-contract=off", "-fwrapv", "-shared", "-fPIC")
 FEW = ("recurrence", "gcd", "escape")
 TYPES = {"i": ctypes.c_int64, "d": ctypes.c_double}
 
@@ -260,17 +260,18 @@ def run(bench: Bench) -> list[Table]:
         source, made = Path(folder, "rounds.c"), Path(folder, "rounds.so")
         texts = [_text(name, loop) for name, loop in loops.items()]
         source.write_text("\n".join(["#include <stdint.h>", "#include <stdlib.h>", *texts, ""]))
-        subprocess.run([compiler, *FLAGS, "-o", str(made), str(source)], check=True)
+        flags = (f"-march={bench.target or 'native'}", *FLAGS)
+        subprocess.run([compiler, *flags, "-o", str(made), str(source)], check=True)
         library = ctypes.CDLL(str(made))
         for name, loop in loops.items():
             bench.progress(name)
             _row(bench, table, name, loop, _called(name, loop, library))
-    table.notes.append(f"{compiler} {' '.join(FLAGS)}")
+    table.notes.append(f"{compiler} {' '.join(flags)}")
     return [table]
 
 
 def _row(bench: Bench, table: Table, name: str, loop: Loop, theirs: Contestant) -> None:
-    compiled = weft.compile(loop.python, threads=bench.threads)
+    compiled = weft.compile(loop.python, threads=bench.threads, target=bench.target)
     ours = Contestant.of("weft", compiled, loop.args)
     expected = loop.python(*loop.args)
     for who, value in (("c", theirs.names["f"](*[theirs.names[f"a{at}"] for at in

@@ -21,7 +21,7 @@ from .report import Table, musts_table, number, show, write_json
 
 
 def run_families(families: Sequence[str], threads: int, peers: Sequence[str] | None, quick: bool,
-                 json_file: Path | None) -> None:
+                 json_file: Path | None, target: str | None = None) -> None:
     """Run and print ``families`` with ``threads`` threads for everybody."""
     # Rather lines that a narrow terminal wraps than figures cut short.
     console = Console(width=max(Console().width, 180))
@@ -33,11 +33,12 @@ def run_families(families: Sequence[str], threads: int, peers: Sequence[str] | N
         chosen = [Framework(), *chosen]
     with console.status("") as status, threadpool_limits(threads), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the peers, about sizes and precision
-        bench = Bench(chosen, threads, QUICK if quick else Pace(), quick, Machine(), status.update)
+        bench = Bench(chosen, threads, QUICK if quick else Pace(), quick, Machine(), status.update,
+                      target)
         for framework in bench.frameworks:
             framework.threads(threads)
         facts = {**describe(), "date": datetime.date.today().isoformat(), "threads": threads,
-                 "quick": quick,
+                 "quick": quick, "target": target,
                  "versions": {framework.name: framework.version()
                               for framework in bench.frameworks}}
         status.update("limits of the machine")

@@ -295,7 +295,7 @@ def _row(bench: Bench, shown: Table, name: str, form: Form, slopes: bool) -> Non
     for n in sizes:
         args = form.args(n)
         compiled = weft.compile(weft.grad(function) if slopes else function,
-                                threads=bench.threads)
+                                threads=bench.threads, target=bench.target)
         right = _has_slope if slopes else _has_results
         if not right(function, compiled, args):
             shown.notes.append(f"{name}: another result than Python's at {n}")
