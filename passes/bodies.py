@@ -14,6 +14,7 @@ resource happens as often as it is written, so a node with such bodies keeps all
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from ..ir.graph import (
@@ -105,9 +106,11 @@ def _branching(
     needed = [live_values(body, body.results) for body in bodies]
     constants = {at: operand for at, operand in enumerate(operands)
                  if constant_of(operand) is not None}
-    kept = [at for at in range(len(operands)) if at not in constants and any(
-        body.params[at] in live for body, live in zip(bodies, needed, strict=True))]
-    then, other = (_cut(body, kept, range(len(wanted)), constants) for body in bodies)
+    same = _first_of([at for at in range(len(operands)) if at not in constants and any(
+        body.params[at] in live for body, live in zip(bodies, needed, strict=True))],
+        [clone.values[value] for value in operands])
+    kept = sorted(set(same.values()))
+    then, other = (_cut(body, kept, range(len(wanted)), constants, same) for body in bodies)
     results, twins = _apart([then, other], [node.results[at] for at in wanted])
     _remade(clone, node, [condition, *(operands[at] for at in kept)],
             {"then": then, "other": other}, results, twins)
@@ -145,16 +148,19 @@ def _looping(
     used = {at for at, param in enumerate(params) if param in live or (
         control.test is not None and control.test.params[at] in tested)}
     states = [at for at in range(carried) if at in needed]
-    rows = [at for at in range(carried, carried + scanned) if at in used]
     rest = [at for at in (*sorted(fixed), *range(carried + scanned, len(params))) if at in used]
     constants = {at: node.inputs[at] for at in rest if constant_of(node.inputs[at]) is not None}
-    order = [*states, *rows, *(at for at in rest if at not in constants)]
+    given = [clone.values[value] for value in node.inputs]
+    same = _first_of([at for at in range(carried, carried + scanned) if at in used], given)
+    rows = list(dict.fromkeys(same.values()))
+    still = _first_of([at for at in rest if at not in constants], given)
+    order, same = [*states, *rows, *dict.fromkeys(still.values())], {**same, **still}
     wanted = [*states, *(at for at in range(carried, len(node.results)) if at in needed)]
-    round_ = simplify(_cut(body, order, wanted, constants))
+    round_ = simplify(_cut(body, order, wanted, constants, same))
     results, twins = _apart([round_], [node.results[at] for at in wanted], len(states))
     attrs: dict[str, Any] = {"carried": len(states), "body": round_}
     if control.test is not None:
-        attrs["test"] = simplify(_cut(control.test, order, [0], constants))
+        attrs["test"] = simplify(_cut(control.test, order, [0], constants, same))
     else:
         attrs["scanned"] = len(rows)
     _remade(clone, node, [node.inputs[at] for at in order], attrs, results, twins)
@@ -176,15 +182,24 @@ def _apart(
     return [results[at] for at in kept], twins
 
 
+def _first_of(numbers: Sequence[int], operands: Sequence[Value]) -> dict[int, int]:
+    """Of operands by their numbers, those that come first of each value."""
+    first: dict[Value, int] = {}
+    return {at: first.setdefault(operands[at], at) for at in numbers}
+
+
 def _cut(
-    body: Graph, params: Sequence[int], results: Sequence[int], constants: dict[int, Value]
+    body: Graph, params: Sequence[int], results: Sequence[int], constants: Mapping[int, Value],
+    same: Mapping[int, int] = MappingProxyType({}),
 ) -> Graph:
     """A body with some of its parameters and results, in this order; constants that stood for a
-    parameter are nodes of it."""
+    parameter are nodes of it, and parameters stand for others that are the ``same``."""
     clone = Clone(body)
     live = live_values(body, [body.results[at] for at in results])
     for at in params:
         clone.param(body.params[at])
+    for at, first in same.items():
+        clone.values[body.params[at]] = clone.values[body.params[first]]
     for at, constant in constants.items():
         if body.params[at] in live:
             assert constant.node is not None

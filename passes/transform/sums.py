@@ -4,6 +4,11 @@ what is known of the others, which costs the places and not the array:
     %a = scatter_add 0, %u, %i              %s = scatter_add %known, %u, %i
     %s = add %known, %a               ==>
 
+What it masks is added where the mask holds; so a window of an array costs the window:
+
+    %a = masked %m, %h, 0                   %s = masked %m, (add %known, %h), %known
+    %s = add %known, %a               ==>                masked %m, %h, %g   of masked %m, 0, %g
+
 A branch that does so, or a loop that adds to zeros round by round, is given what is known and adds
 to that:
 
@@ -28,7 +33,28 @@ def summed(b: Builder, known: Value, part: Value, *, fresh: bool = False) -> Val
     total = _started(b, part, known, fresh)
     if total is None:
         total = _started(b, known, part, False)
+    if total is None:
+        total = _within(b, known, part)
     return b.add(known, part) if total is None else total
+
+
+def _within(b: Builder, known: Value, part: Value) -> Value | None:
+    """The sum of a value and one that is 0 on one side of a mask."""
+    for zero in (2, 1):  # which operand of the mask that is
+        for value, other in ((part, known), (known, part)):
+            node = value.node
+            if node is None or node.op is not OPS["masked"] or constant_of(node.inputs[zero]) != 0:
+                continue
+            mask, own = node.inputs[0], node.inputs[3 - zero]
+            twin = other.node
+            if twin is not None and twin.op is node.op and twin.inputs[0] is mask and (
+                    constant_of(twin.inputs[3 - zero]) == 0):
+                sides = own, twin.inputs[zero]
+            else:
+                sides = (b.add(other, own) if value is part else b.add(own, other)), other
+            return b.emit(node.op, [mask, *(sides if zero == 2 else sides[::-1])],
+                          node.attrs).results[0]
+    return None
 
 
 def _started(b: Builder, value: Value, first: Value, fresh: bool) -> Value | None:

@@ -167,9 +167,12 @@ class Outside:
             return self._stays(stmt)
         if not isinstance(stmt, Reduce) or stmt.axis != self.axis:
             return isinstance(stmt, (Apply, Const, Index, Load, Reduce))
-        value, neutral = self.values.get(stmt.value), identity(stmt.combine, stmt.dtype)
-        return value is not None and value.tobytes() == np.asarray(
-            neutral, stmt.dtype.numpy).tobytes()
+        value = self.values.get(stmt.value)
+        neutral = [identity(stmt.combine, stmt.dtype)]
+        if stmt.combine == "add" and stmt.dtype.is_float:
+            neutral.append(-0.0)  # which changes no sum
+        return value is not None and value.tobytes() in [
+            np.asarray(each, stmt.dtype.numpy).tobytes() for each in neutral]
 
     def _stays(self, stmt: Store) -> bool:
         """Whether an element is stored where it has been read."""
