@@ -114,7 +114,8 @@ def scaled_segments(x: Any, p: Any) -> Any:
     return y
 
 
-FORMS = [recurrence, rows, ways, nested, swapped, places, overwritten, blocks, roots, counted, segments]
+FORMS = [recurrence, rows, ways, nested, swapped, places, overwritten, blocks, roots, counted,
+         segments]
 
 
 def arguments(n: int = N) -> tuple[Any, Any]:
