@@ -133,20 +133,7 @@ def _looping(
     if not needed:
         return
     needed |= _checked(body, needed | fixed)
-    live = live_values(body, [body.results[at] for at in needed])
-    tested: set[Value] = set()
-    if control.test is not None:
-        tested = live_values(control.test, control.test.results)
-    while True:
-        more = {at for at in range(carried) if at not in needed and at not in fixed and (
-            params[at] in live
-            or (control.test is not None and control.test.params[at] in tested))}
-        if not more:
-            break
-        needed |= more
-        live |= live_values(body, [body.results[at] for at in more])
-    used = {at for at, param in enumerate(params) if param in live or (
-        control.test is not None and control.test.params[at] in tested)}
+    used = _used(control, needed, fixed)
     states = [at for at in range(carried) if at in needed]
     rest = [at for at in (*sorted(fixed), *range(carried + scanned, len(params))) if at in used]
     constants = {at: node.inputs[at] for at in rest if constant_of(node.inputs[at]) is not None}
@@ -164,6 +151,24 @@ def _looping(
     else:
         attrs["scanned"] = len(rows)
     _remade(clone, node, [node.inputs[at] for at in order], attrs, results, twins)
+
+
+def _used(loop: Looping, needed: set[int], fixed: Collection[int]) -> set[int]:
+    """The parameters that rounds and their test read for the results ``needed``, which what is
+    carried for them joins."""
+    body, params = loop.body, loop.body.params
+    live = live_values(body, [body.results[at] for at in needed])
+    tested: set[int] = set()
+    if loop.test is not None:
+        asked = live_values(loop.test, loop.test.results)
+        tested = {at for at, param in enumerate(loop.test.params) if param in asked}
+    while True:
+        more = {at for at in range(loop.carried) if at not in needed and at not in fixed and (
+            params[at] in live or at in tested)}
+        if not more:
+            return tested | {at for at, param in enumerate(params) if param in live}
+        needed |= more
+        live |= live_values(body, [body.results[at] for at in more])
 
 
 def _apart(
