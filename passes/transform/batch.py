@@ -374,11 +374,22 @@ class _Batch:
             if isinstance(body, Graph):
                 test = isinstance(control, Looping) and body is control.test
                 index = (control.index,) if isinstance(control, Looping) else ()
-                attrs[name] = self.body(body, inside[skipped:], [False] if test else out, *index)
+                attrs[name] = self._test(body, inside, *index) if test else self.body(
+                    body, inside[skipped:], out, *index)
         inputs = [self.whole(x) if mark else x.value
                   for x, mark in zip(operands, wanted, strict=True)]
         made = self.builder.emit(node.op, inputs, attrs)
         return [Batched(value, mark) for value, mark in zip(made.results, out, strict=True)]
+
+    def _test(self, graph: Graph, given: Sequence[bool], *index: str) -> Graph:
+        """The test of a loop that goes on for all examples or none: for none where none comes by,
+        as what is kept from failing then may never end it."""
+        inner, params = self.inside(graph, given, *index)
+        (holds,) = inner.graph(graph, params)
+        made = inner.builder.graph
+        made.results = [holds.value if inner.active is None else inner.builder.and_(
+            holds.value, inner.builder.any(inner.active, axes=(0,)))]
+        return made
 
     def _both(self, operands: Sequence[Batched], then: Graph, other: Graph) -> list[Batched]:
         """Both bodies, and for each example the results of one."""

@@ -309,3 +309,19 @@ def _branches(x: Any) -> Any:
 def test_what_a_mask_puts_in_has_no_tangent(made: Any) -> None:
     """The root of a 0 that is no input: its slope is infinite, and nothing meets it."""
     check(lambda x: np.sum(np.sqrt(made(x))), X, ROOT)
+
+
+@pytest.mark.parametrize("examples", [(-2.0, -3.0), (1.0, -2.0), (1.0, 2.0)])
+def test_a_loop_on_a_way_that_no_example_takes_ends(examples: tuple[float, ...]) -> None:
+    """Its counter is kept from failing, which is kept from counting."""
+    def halved(x: Any, n: int) -> Any:
+        done, y = 0, x
+        if x > 0:
+            while done < n:
+                done += 2
+                y = y * 0.5
+            return y
+        return -y
+
+    found = weft.compile(weft.vmap(halved, in_axes=(0, None)))(np.array(examples), 5)
+    np.testing.assert_array_equal(found, [halved(x, 5) for x in examples])
