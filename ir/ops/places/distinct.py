@@ -12,6 +12,7 @@ from ...graph import Value, constant_of
 from ...indices.index import Dim, bounds
 
 _ALIKE = ("unwrapped", "ensure", "cast")  # their first operand
+_DEEP = 8  # nodes behind one another that are looked at: sums of a value with itself double
 
 
 def are_distinct(indices: Sequence[Value], sizes: Sequence[Dim]) -> bool:
@@ -29,28 +30,28 @@ def are_distinct(indices: Sequence[Value], sizes: Sequence[Dim]) -> bool:
     return all(at in apart or dim == 1 for at, dim in enumerate(indices[0].shape))
 
 
-def _steps(value: Value) -> tuple[int, ...] | None:
+def _steps(value: Value, depth: int = _DEEP) -> tuple[int, ...] | None:
     """By how much integers change along each of their axes, where that is the same everywhere."""
     node, rank = value.node, value.type.rank
     if constant_of(value) is not None or not rank:
         return (0,) * rank
-    if node is None:
+    if node is None or not depth:
         return None
     name, inputs = node.op.name, node.inputs
     if name == "iota":
         return tuple(int(at == node.attrs["axis"]) for at in range(rank))
     if name == "broadcast":
-        inner, axes = _steps(inputs[0]), node.attrs["axes"]
+        inner, axes = _steps(inputs[0], depth - 1), node.attrs["axes"]
         return None if inner is None else tuple(
             inner[axes.index(at)] if at in axes else 0 for at in range(rank))
     if name in _ALIKE:
-        return _steps(inputs[0])
+        return _steps(inputs[0], depth - 1)
     if name in ("add", "sub"):
-        one, other = map(_steps, inputs)
+        one, other = (_steps(each, depth - 1) for each in inputs)
         sign = 1 if name == "add" else -1
         return None if one is None or other is None else tuple(
             step + sign * more for step, more in zip(one, other, strict=True))
     factor = constant_of(inputs[1]) if name == "mul" else None
-    steps = _steps(inputs[0]) if type(factor) is int else None
+    steps = _steps(inputs[0], depth - 1) if type(factor) is int else None
     return None if steps is None or type(factor) is not int else tuple(
         step * factor for step in steps)
