@@ -386,8 +386,8 @@ def talks(node: Node) -> bool:
 
 
 def apart(node: Node) -> bool:
-    """True if native code cannot compute the node, or one in its bodies, as it is not known before
-    how large its results are: it talks to a resource, or makes a size of a number."""
+    """True if no kernel can compute the node, or one in its bodies, as it is not known before how
+    large its results are: it talks to a resource, or makes a size of a number."""
     return _holds(node, MEASURED)
 
 

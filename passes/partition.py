@@ -38,6 +38,7 @@ from ..ir.graph import (
     control_of,
     live_nodes,
     queues_of,
+    talks,
     with_bodies,
 )
 from ..ir.indices.index import plain_symbol, symbols_of
@@ -75,8 +76,13 @@ def partition(graph: Graph, transfer: str = "") -> Partition:
 
 
 def needs_partition(graph: Graph) -> bool:
-    """True if a placed graph is no program of one device."""
-    return len(devices_of(graph)) > 1 or any(map(apart, all_nodes(graph)))
+    """True if a placed graph is no program of one device. Raises UnsupportedError (W113) for sizes
+    that one round tells and others count on."""
+    if len(devices_of(graph)) > 1 or any(map(talks, graph.nodes)) or any(
+            apart(node) and (node.device or CPU0).kind != "cpu" for node in all_nodes(graph)):
+        return True
+    _check_told(list(all_nodes(graph)))
+    return False
 
 
 def devices_of(graph: Graph) -> set[Device]:

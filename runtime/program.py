@@ -22,7 +22,15 @@ from ..ir.indices.dims import bind_dims, plain_dims
 from ..ir.indices.index import Expr, symbols_of
 from ..ir.indices.walk import evaluate
 from ..ir.plans.entry import SCALARS, Input
-from ..ir.plans.plan import MOST_BYTES, NO_MEMORY, CheckSite, Plan, Relation, Slot
+from ..ir.plans.plan import (
+    EXHAUSTED,
+    MOST_BYTES,
+    NO_MEMORY,
+    CheckSite,
+    Plan,
+    Relation,
+    Slot,
+)
 from .entry.layout import Array
 from .entry.native import Fail, NativeCall
 from .entry.through_ctypes import CtypesCall
@@ -306,7 +314,8 @@ def ask_sizes(plan: Plan, args: Sequence[Any]) -> None:
     (W105), what the plan requires and does not hold, or more memory than there can be."""
     dims = _dims_of(plan, args)
     for need in plan.requires:
-        check_sizes(need, plan.checks[need.site - 1], dims)
+        if symbols_of(need.left) | symbols_of(need.right) <= dims.keys():
+            check_sizes(need, plan.checks[need.site - 1], dims)
     if _bytes_of(plan, dims) >= MOST_BYTES:
         raise no_memory(plan, args)
 
@@ -334,8 +343,10 @@ def _dims_of(plan: Plan, args: Sequence[Any]) -> dict[str, int]:
 
 
 def _bytes_of(plan: Plan, dims: Mapping[str, int]) -> int:
-    return evaluate(plan.arena, dims) + sum(evaluate(slot.type.nbytes, dims)
-                                            for slot in plan.results)
+    """Of those sizes that are known before it runs."""
+    return evaluate(plan.arena, dims) + sum(
+        evaluate(slot.type.nbytes, dims) for slot in plan.results
+        if symbols_of(slot.type.nbytes) <= dims.keys())
 
 
 _HINTS = MappingProxyType({
@@ -367,11 +378,16 @@ _HOLDS = "pass arguments for which this holds"
 def failing(plan: Plan) -> Fail:
     """What raises the error of a check of the plan that has failed, by its number. Those of sizes
     come before anything has happened: NotImplemented sends the call where they are known."""
-    of_sizes = {need.site for need in plan.requires}
+    measured = {step.size for step in plan.measures}
+    of_sizes = {need.site for need in plan.requires
+                if measured.isdisjoint(symbols_of(need.left) | symbols_of(need.right))}
 
     def fail(number: int) -> Any:
         if number in of_sizes:
             return NotImplemented
+        if number == EXHAUSTED:
+            raise MemoryError(f"{plan.name}: an array of a size that was measured, or one on the "
+                              "way to it, does not fit into memory")
         raise check_failed(plan.checks[number - 1])
 
     return fail

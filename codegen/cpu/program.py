@@ -20,25 +20,22 @@ from collections.abc import Mapping, Sequence
 from ...ir.indices.dims import argument_sizes, symbols_from
 from ...ir.indices.index import (
     Dim,
-    Expr,
-    Monomial,
-    Symbol,
-    parts_of,
     symbol,
     symbols_of,
-    terms_of,
 )
 from ...ir.kernels.tiling import round_up
 from ...ir.plans.entry import Entry
-from ...ir.plans.plan import MISFIT, MOST_BYTES, NO_MEMORY, Plan, Window, tasks_of
+from ...ir.plans.plan import MISFIT, NO_MEMORY, Plan, Window
 from ...ir.plans.stack import STEPS_BYTES
 from .dims import emit_dim
 from .host.entry import emit_entry
 from .host.layout import element
 from .loops.accesses import NOWHERE
 from .loops.kernel import emit_kernel
+from .steps.checks import check_need, check_range, return_if, sizes_to_compute
 from .steps.clock import clock_functions
 from .steps.launches import run_steps, step_globals
+from .steps.measure import give_back_function
 from .steps.table import StepTable
 from .target import Target
 from .text import FunctionText, heap_block, module_text
@@ -69,6 +66,8 @@ def program_parts(
     if plan.times:
         functions += clock_functions(plan)
     functions += table.functions
+    if table.arenas:
+        functions.append(give_back_function(plan.name))
     polls = any(part.polls for f in functions for part in f.family())
     functions += _program(plan, symbols, table, pool, polls)
     if not isinstance(plan.arena, int):
@@ -102,72 +101,30 @@ def _check_sizes(
         # What is told as it is holds; a symbol is judged by the size it follows from.
         if name in told and told[name] != symbol(name):
             size = emit_dim(f, told[name], dims)
-            _return_if(f, f(f"icmp ne i64 {dims[name]}, {size}"), MISFIT)
+            return_if(f, f(f"icmp ne i64 {dims[name]}, {size}"), MISFIT)
         elif name not in told:
-            _return_if(f, f(f"icmp slt i64 {dims[name]}, 0"), MISFIT)
+            return_if(f, f(f"icmp slt i64 {dims[name]}, 0"), MISFIT)
 
 
 def _fits(plan: Plan, symbols: Sequence[str]) -> FunctionText:
     f = FunctionText("i32", f"{plan.name}_fits", [("ptr", "dims")], linkage="internal")
     dims = _load_dims(f, plan, symbols)
     _check_sizes(f, plan, symbols, dims)
-    _check_range(f, plan, dims)
+    # What is measured is asked when it is known. What ends where a loop says is a part of an axis
+    # that is a size by itself.
+    check_range(f, [size for size in sizes_to_compute(plan) if symbols_of(size) <= dims.keys()],
+                dims, NO_MEMORY)
     for need in plan.requires:
-        left, right = emit_dim(f, need.left, dims), emit_dim(f, need.right, dims)
-        wrong = "slt" if need.sign == ">=" else "ne"
-        _return_if(f, f(f"icmp {wrong} i64 {left}, {right}"), need.site)
+        if symbols_of(need.left) | symbols_of(need.right) <= dims.keys():
+            check_need(f, need, dims)
     f.ret("i32 0")
     return f
-
-
-def _check_range(f: FunctionText, plan: Plan, dims: Mapping[str, str]) -> None:
-    """Return if a size could overflow. The sum of all their terms, each at its largest, is taken in
-    floating point, where it cannot; below MOST_BYTES every size is exact, on the way to it, too."""
-    sizes = [plan.arena, *(type_.nbytes for type_ in plan.types().values())]
-    for kernel in plan.kernels.values():
-        sizes += [param.type.nbytes for param in kernel.params]
-        # What ends where a loop says is a part of an axis that is a size by itself.
-        sizes += [tasks_of(kernel), *(axis.extent for axis in kernel.axes
-                                      if symbols_of(axis.extent) <= dims.keys())]
-    sizes += [side for need in plan.requires for side in (need.left, need.right)]
-    largest: dict[Monomial, int] = {}
-    for size in sizes:
-        for monomial, scale in terms_of(size):
-            if monomial:
-                largest[monomial] = max(largest.get(monomial, 0), abs(scale))
-    total = _magnitude(f, Expr(tuple(largest.items())), dims) if largest else "0.0"
-    _return_if(f, f(f"fcmp ogt double {total}, {float(MOST_BYTES):e}"), NO_MEMORY)
-
-
-def _magnitude(f: FunctionText, dim: Dim, dims: Mapping[str, str]) -> str:
-    """A bound of the terms of an expression, as a double that is at least 1."""
-    total = "1.0"
-    for monomial, scale in terms_of(dim):
-        term = f"{float(abs(scale)):e}"
-        for atom in monomial:
-            if isinstance(atom, Symbol):
-                size = f(f"uitofp i64 {dims[atom.name]} to double")
-                size = f.call("double", "llvm.maxnum.f64", ("double", size), ("double", "1.0"))
-            else:
-                size = _magnitude(f, _sum_of(parts_of(atom)), dims)
-            term = f(f"fmul double {term}, {size}")
-        total = f(f"fadd double {total}, {term}")
-    return total
-
-
-def _sum_of(dims: Sequence[Dim]) -> Dim:
-    """An expression with the terms of several, which do not cancel."""
-    terms: dict[Monomial, int] = {}
-    for dim in dims:
-        for monomial, scale in terms_of(dim):
-            terms[monomial] = terms.get(monomial, 0) + abs(scale)
-    return Expr(tuple(terms.items()))
 
 
 def _arena(plan: Plan, symbols: Sequence[str]) -> FunctionText:
     f = FunctionText("i64", f"{plan.name}_arena", [("ptr", "dims")])
     fits = f(f"call i32 @{plan.name}_fits(ptr %dims)")
-    _return_if(f, f(f"icmp ne i32 {fits}, 0"), 0, "i64")
+    return_if(f, f(f"icmp ne i32 {fits}, 0"), 0, "i64")
     f.ret(f"i64 {emit_dim(f, plan.arena, _load_dims(f, plan, symbols))}")
     return f
 
@@ -176,24 +133,31 @@ def _program(
     plan: Plan, symbols: Sequence[str], table: StepTable, pool: str, polls: bool
 ) -> list[FunctionText]:
     """The program: its registers and context are on the stack, or, where there are many, in memory
-    that a function around it takes from the heap."""
+    that a function around it takes from the heap; that one also gives back what was taken as sizes
+    were measured."""
     params = [("ptr", "args"), ("ptr", "dims"), ("ptr", "arena"), ("i64", "threads"),
               ("ptr", "control")]
     count = round_up(len(table.registers), 2)
     size = 8 * (count + table.slots)
-    if size <= STEPS_BYTES:
-        f = FunctionText("i32", plan.name, params)
-        around, memory = [], f.alloca("i64", size // 8, align=16)
-    else:
+    large = size > STEPS_BYTES
+    extra = [("ptr", "memory")] * large + [("ptr", "blocks")] * bool(table.arenas)
+    around: list[FunctionText] = []
+    if extra:
         name = f"{plan.name}_inside"
-        f = FunctionText("i32", name, [*params, ("ptr", "memory")], linkage="internal",
+        f = FunctionText("i32", name, [*params, *extra], linkage="internal",
                          attributes="noinline nounwind")
-        around, memory = [_with_memory(plan.name, name, params, size)], "%memory"
+        around.append(_with_memory(plan.name, name, params, size if large else 0,
+                                   bool(table.arenas)))
+    else:
+        f = FunctionText("i32", plan.name, params)
+    memory = "%memory" if large else f.alloca("i64", size // 8, align=16)
     if symbols:
         fits = f(f"call i32 @{plan.name}_fits(ptr %dims)")
-        _return_if(f, f(f"icmp ne i32 {fits}, 0"), fits)
+        return_if(f, f(f"icmp ne i32 {fits}, 0"), fits)
     dims = _load_dims(f, plan, symbols)
     registers, context = memory, element(f, "i64", memory, count)
+    if table.arenas:
+        f.do(f"store ptr %blocks, ptr {element(f, 'i64', registers, table.blocks)}, align 8")
     for at, start in enumerate(table.registers):
         if start is None:
             continue
@@ -212,22 +176,26 @@ def _program(
 
 
 def _with_memory(
-    name: str, inside: str, params: Sequence[tuple[str, str]], size: int
+    name: str, inside: str, params: Sequence[tuple[str, str]], size: int, blocks: bool
 ) -> FunctionText:
-    """The function that calls another one with so many bytes of the heap; NO_MEMORY without."""
+    """The function that calls another one with so many bytes of the heap, if any (NO_MEMORY
+    without), and with a chain for ``blocks``, which it gives back."""
     f = FunctionText("i32", name, params)
-    memory = heap_block(f, size)
-    _return_if(f, f(f"icmp eq ptr {memory}, null"), NO_MEMORY)
-    given = ", ".join(f"{type_} %{param}" for type_, param in params)
-    status = f(f"call i32 @{inside}({given}, ptr {memory})")
-    f.call("void", "free", ("ptr", memory))
+    extra = list[str]()
+    if size:
+        memory = heap_block(f, size)
+        return_if(f, f(f"icmp eq ptr {memory}, null"), NO_MEMORY)
+        extra.append(memory)
+    if blocks:
+        head = f.alloca("ptr", align=8)
+        f.do(f"store ptr null, ptr {head}, align 8")
+        extra.append(head)
+    given = ", ".join([*(f"{type_} %{param}" for type_, param in params),
+                       *(f"ptr {each}" for each in extra)])
+    status = f(f"call i32 @{inside}({given})")
+    if blocks:
+        f.do(f"call void @{name}_give_back(ptr {head}, ptr null)")
+    if size:
+        f.call("void", "free", ("ptr", memory))
     f.ret(f"i32 {status}")
     return f
-
-
-def _return_if(f: FunctionText, condition: str, code: str | int, type_: str = "i32") -> None:
-    failed, fine = f.fresh("failed"), f.fresh("fine")
-    f.branch(condition, failed, fine)
-    f.place(failed)
-    f.ret(f"{type_} {code}")
-    f.place(fine)

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 from ...ir.graph import Graph, Node, Value, control_of
 from ...ir.ops.control.region import Branching, Looping
 from ...ir.ops.op import Kind
-from ...ir.plans.calls import Body, BranchCall, Call, HostCall, LoopCall, map_kernels
+from ...ir.plans.calls import Body, BranchCall, Call, HostCall, LoopCall, MeasureCall, map_kernels
 from .form import Form, form_key, lower
 from .launches.share import kernel_name, share
 
@@ -40,6 +40,8 @@ def _call(node: Node, known: dict[Hashable, Form]) -> Call:
                         control.count, control.reverse, _body(control.body, known), test)
     if node.op.kind is Kind.HOST:
         return HostCall(node.op.name, tuple(node.attrs.items()), inputs, results, node.locs)
+    if node.op.kind is Kind.EXTENT:
+        return MeasureCall(inputs[0], str(node.attrs["size"]), node.locs)
     key = form_key(node)
     form = known.get(key)
     if form is None:

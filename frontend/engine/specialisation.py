@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import error
-from ...ir.graph import all_nodes, apart
+from ...ir.graph import apart
 from ...ir.indices.index import Dim
 from ...ir.interp.graph import run_graph
 from ...ir.record import record, replace
@@ -24,7 +24,7 @@ from ..tracing.context.traced import Traced
 from ..tracing.guards.draws import Draws
 from ..tracing.guards.guard import Guard, Guards, Kind
 from ..tracing.guards.search import guards_of
-from .building.flow import FlowStages
+from .building.flow import FlowStages, step_stages
 from .building.link import holding
 from .building.outline import walker_of
 from .building.pipeline import Stages
@@ -124,8 +124,8 @@ def stages_of(
     single = traced.out_tree.kind is None
     stages = Stages(traced.graph, options, tuple(kinds.get(param, "array") for param in params),
                     single, scalars=True)
-    parted = any(map(apart, all_nodes(traced.graph)))
-    return FlowStages(stages) if parted else stages, sources
+    parted = any(map(apart, traced.graph.nodes))  # it may be; else nothing is placed yet
+    return step_stages(stages) if parted else stages, sources
 
 
 def verified(

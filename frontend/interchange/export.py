@@ -94,12 +94,12 @@ class ExportJob:
             raise error("W123", "how many elements a result has is not known before the function "
                                 "runs: it cannot be exported", locs=user_loc(),
                         hint="return x and the mask instead of x[mask]")
-        if isinstance(stages, FlowStages):
+        if isinstance(stages, FlowStages) or stages.entry.measured:
             number = next(node for node in all_nodes(traced.graph) if apart(node))
-            raise error("W123", "a size that values say is not known before the function runs: it "
-                                "cannot be exported", locs=number.locs,
+            raise error("W123", "a result has a size that is not known before the function runs: "
+                                "it cannot be exported", locs=number.locs,
                         hint="pass the size as an argument of plain Python, which is static, or "
-                             "keep the whole array and a mask")
+                             "return the whole array and a mask")
         if traced.out_tree.kind is Checked:
             raise error("W113", "a function that only checks has no result to export",
                         locs=user_loc(), hint="return a value")

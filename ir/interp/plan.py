@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ..diagnose import error
+from ..diagnose import Error, error
 from ..host import call_host
 from ..indices.dims import bind_dims
+from ..indices.index import Dim
 from ..indices.walk import evaluate
 from ..kernels.kernel import Kernel
 from ..ops.op import Kind, host_name
@@ -29,12 +30,14 @@ from ..plans.plan import (
     Host,
     Launch,
     Loop,
+    Measure,
     Plan,
     Recv,
     Send,
     Step,
     Window,
     host_types,
+    sizes_told,
 )
 from ..record import field, record
 from ..types import TensorType
@@ -78,21 +81,12 @@ def run_plan(
     arrays = [np.asarray(held[slot.var] if slot.var else next(given)) for slot in plan.params]
     dims = bind_dims([slot.type for slot in plan.params], arrays,
                      [slot.name for slot in plan.params])
-    for need in plan.requires:
-        if not need.holds(dims):
-            site = plan.checks[need.site - 1]
-            raise error(site.code, site.message, locs=site.locs)
     run = _PlanRun(plan, dims, kernel_runner, outside or Outside())
     for slot, array in zip(plan.params, arrays, strict=True):
         run.buffers[slot.name] = np.ascontiguousarray(array).reshape(-1)
         run.buffers[slot.name].flags.writeable = False
-    for slot in plan.results:
-        fresh = np.full(evaluate(slot.type.nbytes, dims), POISON, np.uint8)
-        run.buffers[slot.name] = fresh.view(slot.type.dtype.numpy)
-    slots = [run.buffers[slot.name] for slot in plan.results]
     run.steps(plan.steps)
-    results = [array.reshape([evaluate(dim, dims) for dim in slot.type.shape])
-               for array, slot in zip(slots, plan.results, strict=True)]
+    results = [run.results[slot.name].reshape(run.shape(slot.type)) for slot in plan.results]
     held.update({slot.var: result for slot, result in zip(plan.results, results, strict=True)
                  if slot.var})
     return [result for slot, result in zip(plan.results, results, strict=True) if not slot.var]
@@ -108,7 +102,29 @@ class _PlanRun:
         self.dims = dict(dims)
         self.types = plan.types()
         self.buffers: dict[str, Array] = {}
-        self.arena = np.full(evaluate(plan.arena, dims), POISON, np.uint8)
+        self.results: dict[str, Array] = {}
+        self.arenas: dict[str, Array] = {}  # the plan's own, and those of measured sizes
+        self._known("", plan.arena)
+
+    def _known(self, size: str, arena: Dim) -> None:
+        """Do what waits for a size, or, where it is none, for the start: ask what it has to be,
+        take memory, make results."""
+        for need in self.plan.requires:
+            if self._waits_for((need.left, need.right)) == size and not need.holds(self.dims):
+                raise self._failed(need.site)
+        self.arenas[size] = np.full(evaluate(arena, self.dims), POISON, np.uint8)
+        for slot in self.plan.results:
+            if self._waits_for(slot.type.shape) == size:
+                fresh = np.full(evaluate(slot.type.nbytes, self.dims), POISON, np.uint8)
+                self.buffers[slot.name] = self.results[slot.name] = fresh.view(
+                    slot.type.dtype.numpy)
+
+    def _waits_for(self, dims: Sequence[Dim]) -> str:
+        return next(reversed(sizes_told(self.plan, dims)), "")
+
+    def _failed(self, number: int) -> Error:
+        site = self.plan.checks[number - 1]
+        return error(site.code, site.message, locs=site.locs)
 
     def steps(self, steps: Sequence[Step]) -> None:
         """Run steps in order; recursion is by nesting of steps only."""
@@ -134,16 +150,24 @@ class _PlanRun:
                     self.outside.sent[self.outside.device, step.key] = sent
                 case Recv():
                     self._receive(step)
+                case Measure():
+                    number = self._window(step.number)[0]
+                    if number < 0:
+                        raise self._failed(step.site)
+                    self.dims[step.size] = int(number)
+                    self._known(step.size, step.arena)
 
     def _memory(self, alloc: Alloc) -> Array:
         offset = evaluate(alloc.offset, self.dims)
         size = evaluate(alloc.type.nbytes, self.dims)
-        window = self.arena[offset:offset + size]
+        arena = self.arenas[alloc.size]
+        window = arena[offset:offset + size]
         if offset < 0 or window.size != size:
-            raise error("W601", f"%{alloc.name} is not inside the arena of {self.arena.size} bytes")
+            raise error("W601", f"%{alloc.name} is not inside the arena of {arena.size} bytes")
         return window.view(alloc.type.dtype.numpy)
 
-    def _shape(self, type_: TensorType) -> list[int]:
+    def shape(self, type_: TensorType) -> list[int]:
+        """A shape with the sizes of this run."""
         return [evaluate(dim, self.dims) for dim in type_.shape]
 
     def _window(self, window: Window) -> Array:
@@ -152,7 +176,7 @@ class _PlanRun:
         if not window.indices:
             return buffer
         at = tuple(evaluate(index, self.dims) for index in window.indices)
-        shape = self._shape(self.types[window.buffer])
+        shape = self.shape(self.types[window.buffer])
         if not all(0 <= index < size for index, size in zip(at, shape, strict=False)):
             raise error("W601", f"%{window.buffer}{list(at)} is not inside of {shape}")
         start = 0
@@ -179,13 +203,12 @@ class _PlanRun:
     def _launch(self, step: Launch) -> None:
         kernel = self.plan.kernels[step.kernel]
         shaped = {param.name: self._window(arg).view(param.type.dtype.numpy).reshape(
-                      self._shape(param.type))
+                      self.shape(param.type))
                   for param, arg in zip(kernel.params, step.args, strict=True)}
         try:
             self.runner(kernel, shaped, {**self.dims})
         except ChecksFailedError as failed:
-            site = self.plan.checks[step.first_check + min(failed.sites) - 2]
-            raise error(site.code, site.message, locs=site.locs) from None
+            raise self._failed(step.first_check + min(failed.sites) - 1) from None
 
     def _host(self, step: Host) -> None:
         attrs = dict(step.attrs)
@@ -196,7 +219,7 @@ class _PlanRun:
                 raise error("W601", f"the host has no function @{step.function}")
             function, name = row.ref, host_name(row, attrs)
         windows, count = (*step.inputs, *step.outputs), len(step.inputs)
-        arrays = [self._window(window).view(type_.dtype.numpy).reshape(self._shape(type_))
+        arrays = [self._window(window).view(type_.dtype.numpy).reshape(self.shape(type_))
                   for window, type_ in zip(
             windows, host_types(step, self.types), strict=True)]
         targets = arrays[count:]

@@ -5,6 +5,7 @@
     LoopCall(body, test)         a body for each round; its parameters are carried, scanned, outer
     BranchCall(then, other)      one of two bodies
     HostCall                     a function of the host
+    MeasureCall                  a number, which is a size from then on
 
 Values are named as in the graph, or body, that the call stands in.
 """
@@ -78,7 +79,16 @@ class HostCall:
     locs: tuple[Loc, ...] = ()
 
 
-Call = KernelCall | GroupCall | LoopCall | BranchCall | HostCall
+@record(frozen=True, eq=False)
+class MeasureCall:
+    """Make a number the size of that name."""
+
+    number: str
+    size: str
+    locs: tuple[Loc, ...] = ()
+
+
+Call = KernelCall | GroupCall | LoopCall | BranchCall | HostCall | MeasureCall
 
 
 def bodies_of(call: Call) -> tuple[Body, ...]:
@@ -91,17 +101,19 @@ def bodies_of(call: Call) -> tuple[Body, ...]:
     return ()
 
 
+def all_calls(calls: Iterable[Call]) -> Iterator[Call]:
+    """All calls of a tree, each before those that it holds."""
+    for call in calls:  # recursion is by nesting of bodies only
+        yield call
+        if isinstance(call, GroupCall):
+            yield from call.calls
+        for body in bodies_of(call):
+            yield from all_calls(body.calls)
+
+
 def kernel_calls(calls: Iterable[Call]) -> Iterator[KernelCall]:
     """All kernel calls of a tree, in order."""
-    for call in calls:  # recursion is by nesting of bodies only
-        match call:
-            case KernelCall():
-                yield call
-            case GroupCall():
-                yield from call.calls
-            case _:
-                for body in bodies_of(call):
-                    yield from kernel_calls(body.calls)
+    return (call for call in all_calls(calls) if isinstance(call, KernelCall))
 
 
 def map_bodies(call: Call, change: Callable[[Body], Body]) -> Call:

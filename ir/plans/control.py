@@ -6,8 +6,12 @@
     ptr hook      i32 (ptr block) of the caller: not 0 ends the run; null, and nothing ends it
     ptr host      void (i64 step, ptr context, ptr block), which runs a host step; it makes the
                   status 0 if all went well, and it is ABORTED before
-    ptr state     the caller's own, as is the next one
+    ptr sized     i32 (ptr block, i64 n): the n-th of the sizes that results count on is known, and
+                  the caller makes those that have waited for it; 0 ends the run
+    i64 size      that size
+    ptr state     the caller's own, as are the next ones
     ptr steps
+    ptr call
 
 Loops and launches *poll*: any thread learns from ``status`` that the run is over; the owner also
 asks ``hook``, once in ``PERIOD``, which looks for signals and at the clock, and raises. What then
@@ -31,8 +35,9 @@ from types import MappingProxyType
 ABORTED = -6  # the status of a run that was ended, or in which a host step has raised
 PERIOD = 50_000_000  # nanoseconds from one question to the next
 OFFSETS: Mapping[str, int] = MappingProxyType(
-    {"status": 0, "owner": 8, "polled": 16, "hook": 24, "host": 32, "state": 40, "steps": 48})
-SIZE = 56
+    {"status": 0, "owner": 8, "polled": 16, "hook": 24, "host": 32, "sized": 40, "size": 48,
+     "state": 56, "steps": 64, "call": 72})
+SIZE = 80
 _LAST = 0x7FFFFFFF
 
 

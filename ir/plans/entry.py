@@ -17,7 +17,7 @@ from ..indices.dims import argument_sizes, symbols_from
 from ..indices.index import Dim, plain_symbol, symbol, symbols_of
 from ..indices.walk import substitute
 from ..record import record
-from .plan import Loop, Plan, all_steps
+from .plan import Loop, Measure, Plan, all_steps, sizes_told
 
 SCALARS: Mapping[str, tuple[type[complex | float | int | bool], str]] = MappingProxyType({
     "float": (float, "f64"), "int": (int, "i64"), "bool": (bool, "bool"),
@@ -53,6 +53,9 @@ class Output:
 class Entry:
     """What the entry of program ``name`` checks and makes.
 
+    ``measured`` are the sizes of results that the program tells as it runs, in that order: these
+    are made then.
+
     ``single`` hands back the only result as it is, not in a tuple; of the first ``scalars`` results
     those without dims are NumPy's scalars, all others are arrays. ``arena`` is a number of bytes,
     or None to ask ``i64 @{name}_arena(ptr dims)``. ``release_gil`` costs some 30 ns, so leave it
@@ -67,6 +70,7 @@ class Entry:
     arena: int | None = 0
     release_gil: bool = False
     scalars: int = 0
+    measured: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.single and len(self.outputs) != 1:
@@ -89,9 +93,14 @@ class Entry:
             wrong = ", ".join(sorted(map(str, shown ^ set(self.symbols))))
             raise ValueError(f"{self.name}: symbols and the inputs' dims differ in {wrong}")
         used = {name for item in self.outputs for dim in item.shape for name in symbols_of(dim)}
-        if not used <= set(self.symbols):
-            wrong = ", ".join(sorted(used - set(self.symbols)))
+        if not used <= {*self.symbols, *self.measured}:
+            wrong = ", ".join(sorted(used.difference(self.symbols, self.measured)))
             raise ValueError(f"{self.name}: no input has the results' dims {wrong}")
+
+    def waits_for(self, output: Output) -> int:
+        """How many sizes have to be measured before a result can be made."""
+        used = frozenset[str]().union(*map(symbols_of, output.shape))
+        return max((at for at, name in enumerate(self.measured, 1) if name in used), default=0)
 
     @property
     def places(self) -> tuple[tuple[int, int], ...]:
@@ -123,9 +132,11 @@ def entry_of(
         Output(slot.type.dtype.name, tuple(substitute(dim, symbols) for dim in slot.type.shape))
         for slot in plan.results)
     elements = [slot.type.size for slot in (*plan.params, *plan.results)]
-    loops = any(isinstance(step, Loop) for step in all_steps(plan.steps))
+    loops = any(isinstance(step, Loop | Measure) for step in all_steps(plan.steps))
     small = not loops and len(plan.steps) <= _SMALL_STEPS and all(
         isinstance(size, int) and size <= _SMALL_SIZE for size in elements)
     return Entry(plan.name, inputs, outputs, tuple(sorted(sizes)), single and len(outputs) == 1,
                  plan.arena if isinstance(plan.arena, int) else None, release_gil=not small,
-                 scalars=sum(not slot.var for slot in plan.results) if scalars else 0)
+                 scalars=sum(not slot.var for slot in plan.results) if scalars else 0,
+                 measured=sizes_told(plan, [dim for slot in plan.results
+                                            for dim in slot.type.shape]))

@@ -32,6 +32,10 @@ The tasks of a launch run one after the other in the calling thread, or with ``p
 end of its line on all workers as well, which take chunks of them: four for each thread.
 ``parallel if 8*b >= 262144`` asks the sizes of each call.
 
+``measure n = %count check 2 arena = 64*n`` makes a number the size n, for the steps after it in its
+list: buffers of such sizes lie in memory of their own, so many bytes of it, until the list ends
+(``alloc %c: i64[n] at 0 of n``). Results of such sizes are the caller's, who makes them then.
+
 The launches of a ``group`` may run in any order, or at once: none of them reads or writes what
 another one writes. Their tasks are shared out like those of one launch, if the group says so; a
 group with checks is run launch by launch, as each of them says. ``host``, ``send`` and ``recv`` are
@@ -46,7 +50,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from ..graph import Node
-from ..indices.index import Dim, ceil_div, product
+from ..indices.index import Dim, ceil_div, product, symbol, symbols_of
 from ..indices.walk import evaluate
 from ..kernels.kernel import Kernel
 from ..loc import Loc
@@ -57,6 +61,7 @@ ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 # What a compiled plan returns besides 0 and the number of a check that failed: its sizes are past
 # all memory, or those of its arguments do not agree. Then nothing has happened.
 NO_MEMORY, MISFIT = -1, -5
+EXHAUSTED = -7  # there is no memory for what is as large as a size that was measured
 MOST_BYTES = 1 << 60  # more than any machine has; sizes below it are computed without overflow
 
 
@@ -71,11 +76,12 @@ class Slot:
 
 @record(frozen=True)
 class Alloc:
-    """A temporary at a byte offset of the arena."""
+    """A temporary at a byte offset of the arena, or of the memory of a measured ``size``."""
 
     name: str
     type: TensorType
     offset: Dim
+    size: str = ""
 
 
 @record(frozen=True)
@@ -191,7 +197,18 @@ class Recv:
     key: str
 
 
-Step = Alloc | Launch | Copy | Group | Loop | Branch | Host | Send | Recv
+@record(frozen=True)
+class Measure:
+    """Make a number, an i64 in memory, a ``size``, and ``arena`` bytes for what is so large; check
+    ``site`` fails where it is negative."""
+
+    size: str
+    number: Window
+    site: int
+    arena: Dim = 0
+
+
+Step = Alloc | Launch | Copy | Group | Loop | Branch | Host | Send | Recv | Measure
 
 
 def bodies_of(step: Step) -> tuple[tuple[Step, ...], ...]:
@@ -289,7 +306,8 @@ class Relation:
 
 @record(frozen=True)
 class Require(Relation):
-    """What a plan asks before it touches any memory; ``site`` is the check that fails otherwise."""
+    """What a plan asks as soon as its sizes are known, before it touches any memory but for those
+    that it measures; ``site`` is the check that fails otherwise."""
 
     site: int
 
@@ -334,7 +352,7 @@ class Handing:
 class Plan:
     """Parameters, results, steps and the kernels they launch; check numbers start at 1.
 
-    ``requires`` holds before the first step: with it, no size of the plan is negative. The last
+    ``requires`` makes sure that no size of the plan is negative. The last
     ``scratch`` bytes of the arena are what the calling thread brings to the tasks of kernels.
     ``times`` names the parameter that takes the times of rows, if there is one (``plans.times``).
     ``handing`` says which results may have the memory of which parameters, if any may.
@@ -361,6 +379,11 @@ class Plan:
     def launches(self) -> int:
         """How many launches there are; those of a loop count once."""
         return sum(isinstance(step, Launch) for step in all_steps(self.steps))
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """The steps that make sizes, in order."""
+        return tuple(step for step in all_steps(self.steps) if isinstance(step, Measure))
 
     def types(self) -> dict[str, TensorType]:
         """The type of every buffer by name."""
@@ -407,9 +430,11 @@ def sizes_of(plan: Plan) -> Iterator[Dim]:
 
 
 def facts_of(plan: Plan) -> tuple[Dim, ...]:
-    """What is not negative when a step runs: sizes of arguments, and what the plan requires."""
+    """What is not negative when a step runs: sizes of arguments and those that are measured, and
+    what the plan requires."""
     facts: list[Dim] = [dim for slot in plan.params for dim in slot.type.shape
                         if not isinstance(dim, int)]
+    facts += [symbol(step.size) for step in plan.measures]
     facts += [fact for need in plan.requires for fact in need.facts]
     return tuple(dict.fromkeys(facts))
 
@@ -417,3 +442,9 @@ def facts_of(plan: Plan) -> tuple[Dim, ...]:
 def tasks_of(kernel: Kernel) -> Dim:
     """The number of independent tasks of a kernel: its par blocks."""
     return product(ceil_div(axis.extent, axis.block) for axis in kernel.axes if axis.kind == "par")
+
+
+def sizes_told(plan: Plan, dims: Iterable[Dim]) -> tuple[str, ...]:
+    """The measured sizes that some dims count on, in the order in which they are known."""
+    used = frozenset[str]().union(*map(symbols_of, dims))
+    return tuple(step.size for step in plan.measures if step.size in used)

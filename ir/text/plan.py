@@ -4,7 +4,8 @@
               ["scratch" "=" number] ["times" %name] "{" {step} "}"
     slot    = %name: type ["var" string]
     step    = "check" number code string | "require" number ":" dim (">=" | "==") dim
-            | "alloc" %name: type "at" dim | "copy" window "to" window | launch
+            | "alloc" %name: type "at" dim ["of" size] | "copy" window "to" window | launch
+            | "measure" size "=" window "check" number "arena" "=" dim
             | "group" [share] "{" {launch} "}"
             | "branch" window "{" {step} "}" ["else" "{" {step} "}"]
             | "loop" index ("in" dim | "while" window) [carry] ["limit" dim] ["fused"]
@@ -41,6 +42,7 @@ from ..plans.plan import (
     Host,
     Launch,
     Loop,
+    Measure,
     Plan,
     Recv,
     Relation,
@@ -58,6 +60,7 @@ _CODE = re.compile(r"W\d+")
 _WORD = re.compile(r"[^\W\d][\w.]*")
 _INDICES = re.compile(r"\[([^\]\n]*)\]")
 _COUNT = re.compile(r"(?:(?!\bcarry\b|\bfused\s*{)[^{\n])+")
+_OFFSET = re.compile(r"(?:(?!\bof\b)[^{}\n])+")
 
 
 def plan_item(scanner: Scanner, kernels: Mapping[str, Kernel]) -> Plan:
@@ -89,7 +92,7 @@ def plan_item(scanner: Scanner, kernels: Mapping[str, Kernel]) -> Plan:
     requires: list[Require] = []
     while scanner.accept("require"):
         requires.append(_require(scanner))
-    reader = _StepReader(scanner, (*params, *results))
+    reader = _StepReader(scanner, params, results)
     steps = reader.steps()
     return scanner.mark(Plan(name, params, results, steps, arena, dict(kernels), tuple(checks),
                              tuple(requires), scratch, times), start)
@@ -124,10 +127,13 @@ def _slots(scanner: Scanner) -> tuple[Slot, ...]:
 class _StepReader:
     """Reads steps, and knows the ranks of buffers and the indices of the loops around."""
 
-    def __init__(self, scanner: Scanner, slots: Sequence[Slot]) -> None:
+    def __init__(
+        self, scanner: Scanner, params: Sequence[Slot], results: Sequence[Slot]
+    ) -> None:
         self.scanner = scanner
-        self.ranks = {slot.name: slot.type.rank for slot in slots}
-        self.known = {name for slot in slots for dim in slot.type.shape for name in symbols_of(dim)}
+        self.ranks = {slot.name: slot.type.rank for slot in (*params, *results)}
+        self.known = {name for slot in params for dim in slot.type.shape
+                      for name in symbols_of(dim)}
         self.indices: list[str] = []
 
     def steps(self) -> tuple[Step, ...]:
@@ -182,7 +188,23 @@ class _StepReader:
         type_ = scanner.type()
         self.ranks[name] = type_.rank
         scanner.expect("at")
-        return Alloc(name, type_, scanner.dim())
+        offset = scanner.dim_of(scanner.take(_OFFSET, "an offset"))
+        return Alloc(name, type_, offset, scanner.take(_WORD, "a measured size")
+                     if scanner.accept("of") else "")
+
+    def _measure(self) -> Measure:
+        scanner = self.scanner
+        size = scanner.take(_WORD, "the name of a size")
+        if size in self.known or size in self.indices:
+            raise scanner.problem(f"the name '{size}' is taken", scanner.at - len(size))
+        scanner.expect("=")
+        number = self._window()
+        scanner.expect("check")
+        site = scanner.number()
+        scanner.expect("arena")
+        scanner.expect("=")
+        self.known.add(size)
+        return Measure(size, number, site, scanner.dim())
 
     def _launch(self) -> Launch:
         scanner = self.scanner
@@ -304,5 +326,5 @@ class _StepReader:
 
     _READERS: ClassVar[Mapping[str, Callable[[_StepReader], Step]]] = MappingProxyType({
         "alloc": _alloc, "launch": _launch, "copy": _copy, "group": _group, "loop": _loop,
-        "branch": _branch, "host": _host, "send": _send, "recv": _recv,
+        "branch": _branch, "host": _host, "send": _send, "recv": _recv, "measure": _measure,
     })

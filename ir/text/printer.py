@@ -49,6 +49,7 @@ from ..plans.plan import (
     Host,
     Launch,
     Loop,
+    Measure,
     Plan,
     Recv,
     Send,
@@ -301,7 +302,11 @@ def print_step(step: Step) -> list[str]:
     """The lines of a step; recursion is by nesting of steps only."""
     match step:
         case Alloc():
-            return [f"alloc {_buffer(step.name)}: {step.type} at {step.offset}"]
+            of = f" of {step.size}" if step.size else ""
+            return [f"alloc {_buffer(step.name)}: {step.type} at {step.offset}{of}"]
+        case Measure():
+            return [f"measure {step.size} = {print_window(step.number)} check {step.site} "
+                    f"arena = {step.arena}"]
         case Launch():
             checks = f" checks from {step.first_check}" if step.first_check != 1 else ""
             return [f"launch @{word(step.kernel)}({_windows(step.args)}) on {step.device}{checks}"

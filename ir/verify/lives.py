@@ -27,6 +27,7 @@ from ..plans.plan import (
     Host,
     Launch,
     Loop,
+    Measure,
     Plan,
     Recv,
     Send,
@@ -53,6 +54,8 @@ def windows_of(step: Step) -> tuple[Window, ...]:
             return (step.condition,)
         case Loop():
             return (() if step.condition is None else (step.condition,))
+        case Measure():
+            return (step.number,)
     return ()
 
 
@@ -67,6 +70,8 @@ def reads_and_writes(plan: Plan, step: Step) -> tuple[list[Window], list[Window]
             return [step.source], []
         case Recv():
             return [], [step.target]
+        case Measure():
+            return [step.number], []
         case Launch():
             kernel = plan.kernels[step.kernel]
             needed, stored = reads_and_stores(kernel)

@@ -1,5 +1,4 @@
-"""What a sound plan is: buffers, windows, launches, loops, and an arena in which nothing live
-overlaps.
+"""What a sound plan is: buffers, windows, launches, loops; ``memory`` has what its arena is.
 
 A check yields (step, message) for each broken rule; the step is None where the first line of the
 plan is meant. Sizes and offsets with symbolic dims are compared at a few values of the dims.
@@ -13,16 +12,14 @@ from itertools import combinations
 
 from ..diagnose import Error
 from ..indices.dims import nonnegative
-from ..indices.index import divide, symbols_of
+from ..indices.index import symbols_of
 from ..indices.walk import evaluate
 from ..kernels.access import may_share
 from ..kernels.kernel import Check
-from ..kernels.workspace import scratch_bytes
 from ..ops.op import Kind
 from ..ops.table import OPS
 from ..plans.fused import why_not_fused
 from ..plans.plan import (
-    ALIGNMENT,
     Alloc,
     Branch,
     Copy,
@@ -30,11 +27,13 @@ from ..plans.plan import (
     Host,
     Launch,
     Loop,
+    Measure,
     Plan,
     Relation,
     Step,
     Window,
     all_steps,
+    bodies_of,
     facts_of,
     host_types,
     sizes_of,
@@ -42,9 +41,10 @@ from ..plans.plan import (
 )
 from ..plans.times import times_type
 from ..record import record
-from ..types import BOOL, TensorType
+from ..types import BOOL, I64, TensorType
 from .graph import symbols_in
-from .lives import Life, Timeline, reads_and_writes, windows_of
+from .lives import reads_and_writes, windows_of
+from .memory import bindings, check_arena, check_overlap, check_scratch
 
 Problem = tuple[Step | None, str]
 Problems = Iterator[Problem]
@@ -54,21 +54,20 @@ def _with_loops(
     steps: Sequence[Step], loops: tuple[Loop, ...] = ()
 ) -> Iterator[tuple[Step, tuple[Loop, ...]]]:
     """All steps, each with the loops around it, outermost first; a loop is around its condition."""
+    return ((step, around) for step, around, _ in _in_scope(steps, loops, frozenset()))
+
+
+def _in_scope(
+    steps: Sequence[Step], loops: tuple[Loop, ...], sizes: frozenset[str]
+) -> Iterator[tuple[Step, tuple[Loop, ...], frozenset[str]]]:
+    """The same, and the sizes that have been measured by then."""
     for step in steps:
-        match step:
-            case Loop():
-                inside = (*loops, step)
-                yield step, inside
-                yield from _with_loops(step.test, inside)
-                yield from _with_loops(step.body, inside)
-            case Branch():
-                yield step, loops
-                yield from _with_loops(step.then, loops)
-                yield from _with_loops(step.other, loops)
-            case _:
-                yield step, loops
-                if isinstance(step, Group):
-                    yield from _with_loops(step.launches, loops)
+        inside = (*loops, step) if isinstance(step, Loop) else loops
+        yield step, inside, sizes
+        for body in bodies_of(step):
+            yield from _in_scope(body, inside, sizes)
+        if isinstance(step, Measure):
+            sizes |= {step.size}
 
 
 def check_kernels(plan: Plan) -> Problems:
@@ -119,22 +118,32 @@ def _buffers_in(steps: Sequence[Step], known: set[str], taken: set[str]) -> Prob
 
 
 def check_dims(plan: Plan) -> Problems:
-    """Every symbolic dim occurs in the type of a parameter, which binds it, or is the index of a
-    loop around; these have names of their own."""
-    known = frozenset[str]().union(*(symbols_in(slot.type) for slot in plan.params))
+    """Every symbolic dim occurs in the type of a parameter, which binds it, is measured by a step
+    above, or is the index of a loop around; these have names of their own."""
+    given = frozenset[str]().union(*(symbols_in(slot.type) for slot in plan.params))
+    measured = {step.size for step in plan.measures}
     for need in plan.requires:
-        if (symbols_of(need.left) | symbols_of(need.right)) - known:
-            yield None, f"require {need} has a dim that no parameter binds"
+        if (symbols_of(need.left) | symbols_of(need.right)) - given - measured:
+            yield None, f"require {need} has a dim that nothing binds"
+    last = {step.size for step in plan.steps if isinstance(step, Measure)}
     for slot in plan.results:
-        if symbols_in(slot.type) - known:
-            yield None, f"%{slot.name}: {slot.type} has a dim that no parameter binds"
-    if symbols_of(plan.arena) - known:
+        if symbols_in(slot.type) - given - last:
+            yield None, f"%{slot.name}: {slot.type} has a dim that nothing binds"
+    if symbols_of(plan.arena) - given:
         yield None, f"arena = {plan.arena} has a dim that no parameter binds"
-    for step, loops in _with_loops(plan.steps):
+    names = [*(loop.index for loop in all_steps(plan.steps) if isinstance(loop, Loop))]
+    for step, loops, sizes in _in_scope(plan.steps, (), frozenset()):
+        known = given | sizes
         indices = [loop.index for loop in loops]
         used, bound = frozenset[str](), known
         if isinstance(step, Alloc):
             used = symbols_in(step.type) | symbols_of(step.offset)
+            if step.size and step.size not in sizes:
+                yield step, f"no size '{step.size}' is measured above"
+        elif isinstance(step, Measure):
+            used, bound = symbols_of(step.arena), known | {step.size}
+            if step.size in known or step.size in names:
+                yield step, f"the name '{step.size}' is taken"
         elif isinstance(step, Loop):
             used = symbols_of(step.count) if step.count is not None else used
             bound = known.union(indices[:-1])
@@ -143,11 +152,11 @@ def check_dims(plan: Plan) -> Problems:
         elif isinstance(step, Launch):
             used, bound = frozenset(plan.kernels[step.kernel].dims), known.union(indices)
         if used - bound:
-            yield step, f"no parameter binds dim {min(used - bound)}"
+            yield step, f"nothing binds dim {min(used - bound)}"
         if isinstance(step, (Launch, Group)) and isinstance(step.parallel, Relation):
             free = (symbols_of(step.parallel.left) | symbols_of(step.parallel.right)) - known
             if free or step.parallel.sign != ">=":
-                yield step, f"'parallel if {step.parallel}' is no >= of sizes that parameters bind"
+                yield step, f"'parallel if {step.parallel}' is no >= of sizes that are bound"
         if isinstance(step, Launch) and step.parallel and step.device.kind == "gpu":
             yield step, "'parallel' is for the workers of a CPU"
         for window in windows_of(step):
@@ -206,8 +215,9 @@ def _same_memory(a: TensorType, b: TensorType) -> bool:
 
 
 def check_control(plan: Plan) -> Problems:
-    """Conditions are one bool. What a loop carries are two temporaries of one type, each in one
-    pair, from outside of the loop; a loop with a test has a condition, and one of them an end."""
+    """Conditions are one bool, numbers that are measured one i64. What a loop carries are two
+    temporaries of one type, each in one pair, from outside of the loop; a loop with a test has a
+    condition, and one of them an end."""
     types = plan.types()
     slots = {slot.name for slot in (*plan.params, *plan.results)}
     for step in all_steps(plan.steps):
@@ -215,6 +225,10 @@ def check_control(plan: Plan) -> Problems:
             type_ = window_type(step.condition, types)
             if not _same_memory(type_, TensorType(BOOL, ())):
                 yield step, f"the condition %{step.condition.buffer} is {type_}"
+        if isinstance(step, Measure):
+            type_ = window_type(step.number, types)
+            if type_ != TensorType(I64, ()):
+                yield step, f"the size %{step.number.buffer} is {type_}"
         if not isinstance(step, Loop):
             continue
         if step.condition is None and (step.count is None or step.test):
@@ -242,7 +256,7 @@ def check_windows(plan: Plan) -> Problems:
             if endless is not None:
                 yield step, f"%{window.buffer}: the loop over {endless.index} has no end"
                 continue
-            wrong = next((at for values in _bindings(plan) for at in _corners(loops, values)
+            wrong = next((at for values in bindings(plan) for at in _corners(loops, values)
                           if not _inside(window, types[window.buffer], at)), None)
             if wrong is not None:
                 at = ", ".join(str(evaluate(index, wrong)) for index in window.indices)
@@ -348,6 +362,8 @@ def check_sites(plan: Plan) -> Problems:
         if not 1 <= need.site <= len(plan.checks):
             yield None, f"check {need.site} of {len(plan.checks)}"
     for step in all_steps(plan.steps):
+        if isinstance(step, Measure) and not 1 <= step.site <= len(plan.checks):
+            yield step, f"check {step.site} of {len(plan.checks)}"
         if isinstance(step, Launch):
             for stmt in plan.kernels[step.kernel].body:
                 if isinstance(stmt, Check) and not (
@@ -355,33 +371,6 @@ def check_sites(plan: Plan) -> Problems:
                         <= len(plan.checks)):
                     number = step.first_check + stmt.site - 1
                     yield step, f"check {number} of {len(plan.checks)}"
-
-
-def check_arena(plan: Plan) -> Problems:
-    """Allocations are aligned and inside the arena, before the scratch of kernels."""
-    for step in all_steps(plan.steps):
-        if not isinstance(step, Alloc):
-            continue
-        if divide(step.offset, ALIGNMENT)[1] != 0:
-            yield step, f"offset {step.offset} is not a multiple of {ALIGNMENT}"
-        for values in _bindings(plan):
-            window = _bytes(step, values)
-            if window and (window.start < 0 or window.stop > evaluate(plan.scratch_at, values)):
-                yield step, (f"bytes {window.start} to {window.stop} are not in the arena"
-                             f"{' before its scratch' if plan.scratch else ''}")
-                break
-
-
-def check_scratch(plan: Plan) -> Problems:
-    """The scratch is inside the arena, aligned, and enough for every kernel that is launched."""
-    if plan.scratch and (plan.scratch < 0 or divide(plan.scratch_at, ALIGNMENT)[1] != 0):
-        yield None, f"the scratch is {plan.scratch} bytes at {plan.scratch_at}"
-    if any(evaluate(plan.scratch_at, values) < 0 for values in _bindings(plan)):
-        yield None, f"a scratch of {plan.scratch} bytes is more than the arena"
-    for step in all_steps(plan.steps):
-        if isinstance(step, Launch) and scratch_bytes(plan.kernels[step.kernel]) > plan.scratch:
-            yield step, (f"@{step.kernel} needs {scratch_bytes(plan.kernels[step.kernel])} bytes "
-                         f"of scratch, the plan has {plan.scratch}")
 
 
 def _apart(a: Window, b: Window) -> bool:
@@ -415,60 +404,6 @@ def check_groups(plan: Plan) -> Problems:
                         for w in mine for v in yours if not _apart(w, v)), None)
             if met is not None:
                 yield step, f"%{met.buffer} is written by one launch and used by another"
-
-
-def check_overlap(plan: Plan) -> Problems:
-    """Temporaries that are live at the same time do not overlap in the arena.
-
-    A temporary is live from the first step that uses it to the last; see ``lives``. One that dies
-    at a launch may share its memory with one that the launch writes in place.
-    """
-    timeline = Timeline(plan)
-    lives = timeline.lives()
-    for values in _bindings(plan):
-        active: list[Life] = []
-        for life in sorted(lives, key=lambda life: life.first):
-            active = [other for other in active if other.last >= life.first]
-            window = _bytes(life.alloc, values)
-            for other in active:
-                rival = _bytes(other.alloc, values)
-                meet = window.start < rival.stop and rival.start < window.stop
-                if meet and not (window == rival and _in_place(timeline, other, life)):
-                    yield life.alloc, (f"%{life.alloc.name} and %{other.alloc.name} overlap in the "
-                                       f"arena while both are live")
-            if window:
-                active.append(life)
-
-
-def _bindings(plan: Plan) -> list[dict[str, int]]:
-    """Values of the plan's dims to try: none if it has none, else small, unequal and large, as far
-    as the plan admits them."""
-    dims = sorted(frozenset[str]().union(*(symbols_in(slot.type) for slot in plan.params)))
-    if not dims:
-        return [{}]
-    values = [{name: start + step * at for at, name in enumerate(dims)}
-              for start, step in ((0, 0), (1, 0), (3, 4), (64, 0), (1009, 130))]
-    return [bound for bound in values if all(need.holds(bound) for need in plan.requires)]
-
-
-def _bytes(alloc: Alloc, values: dict[str, int]) -> range:
-    start = evaluate(alloc.offset, values)
-    return range(start, start + evaluate(alloc.type.nbytes, values))
-
-
-def _in_place(timeline: Timeline, dying: Life, born: Life) -> bool:
-    step = timeline.moments[born.first]
-    launches = step.launches if isinstance(step, Group) else (step,)
-    with_either = [launch for launch in launches if isinstance(launch, Launch) and any(
-        window.buffer in (dying.alloc.name, born.alloc.name) for window in launch.args)]
-    if dying.last != born.first or len(with_either) != 1:
-        return False
-    launch = with_either[0]
-    kernel = timeline.plan.kernels[launch.kernel]
-    args = [window.buffer for window in launch.args]
-    names = dict(zip(args, (param.name for param in kernel.params), strict=True))
-    once = all(args.count(life.alloc.name) == 1 for life in (dying, born))
-    return once and may_share(kernel, names[dying.alloc.name], names[born.alloc.name])
 
 
 def check_times(plan: Plan) -> Problems:

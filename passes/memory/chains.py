@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 from ...ir.graph import Graph, Value
-from ...ir.plans.calls import Body, BranchCall, Call, GroupCall, HostCall, LoopCall
+from ...ir.plans.calls import Body, BranchCall, Call, GroupCall, HostCall, LoopCall, MeasureCall
 from ...ir.plans.plan import KernelCall
 from .lives import Lives
 from .overwriting import overwritten
@@ -130,6 +130,8 @@ class Chains:
                 reads, late = among([call.condition]), among(call.inputs)
             case HostCall():
                 reads, late = among(call.inputs), False
+            case MeasureCall():
+                reads, late = among([call.number]), False
         return end if late else start if reads else -1
 
     def _names(self, param: Value, value: Value) -> bool:

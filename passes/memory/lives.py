@@ -20,7 +20,7 @@ from ...ir.diagnose import error
 from ...ir.graph import Graph, Value
 from ...ir.indices.index import Dim, symbol
 from ...ir.ops.op import Kind
-from ...ir.plans.calls import Body, BranchCall, Call, GroupCall, HostCall, LoopCall
+from ...ir.plans.calls import Body, BranchCall, Call, GroupCall, HostCall, LoopCall, MeasureCall
 from ...ir.plans.plan import KernelCall
 from ...ir.record import field, record
 from ...ir.types import CPU0, Device
@@ -102,6 +102,8 @@ class Lives:
                     self._use_all([self.of(graph, name) for name in call.inputs])
                     for name in call.results:
                         self._make(self.of(graph, name))
+                case MeasureCall():
+                    self._use_all([self.of(graph, call.number)])
             self.spans[call] = (start, self.end)
             self.end += 1
         for value in graph.results:

@@ -1,7 +1,8 @@
 """Give every value of a fused graph its memory: the step from kernel calls to an executable plan.
 
 Parameters and results are buffers of the caller; a result is written by its kernel right there.
-Everything else lives in one arena. Values share memory in two ways:
+Everything else lives in one arena; what counts on a size that is measured, in memory of that
+size. Values share memory in two ways:
 
     in place        y = tanh(x) where x dies: each element is read and written at one place
     one by one      t1 -> t2 -> t3: once t1 is dead its bytes may serve t3 (see ``arena``)
@@ -18,10 +19,20 @@ from collections.abc import Iterable, Sequence
 
 from ...ir.graph import Graph, Value
 from ...ir.indices.dims import Requirement, nonnegative, not_negative
-from ...ir.indices.index import Dim, ceil_div
+from ...ir.indices.index import Dim, ceil_div, product, symbols_of
 from ...ir.kernels.kernel import Kernel
 from ...ir.kernels.workspace import scratch_bytes
-from ...ir.plans.calls import Body, BranchCall, Call, GroupCall, HostCall, LoopCall, kernel_calls
+from ...ir.plans.calls import (
+    Body,
+    BranchCall,
+    Call,
+    GroupCall,
+    HostCall,
+    LoopCall,
+    MeasureCall,
+    all_calls,
+    kernel_calls,
+)
 from ...ir.plans.plan import (
     ALIGNMENT,
     Alloc,
@@ -34,6 +45,7 @@ from ...ir.plans.plan import (
     KernelCall,
     Launch,
     Loop,
+    Measure,
     Plan,
     Require,
     Slot,
@@ -65,8 +77,8 @@ def plan_memory(
     writer = _PlanWriter(graph, calls, lives, sharing)
     steps = [*writer.steps(graph, calls), *writer.last_copies(graph)]
     scratch = max(map(scratch_bytes, writer.kernels.values()), default=0)
-    plan = Plan(graph.name, writer.params, writer.results, tuple(steps), writer.arena + scratch,
-                writer.kernels, tuple(writer.checks), scratch=scratch,
+    plan = Plan(graph.name, writer.params, writer.results, tuple(steps),
+                writer.arenas[""] + scratch, writer.kernels, tuple(writer.checks), scratch=scratch,
                 handing=handing_of(graph, calls, lives, sharing))
     return _with_sizes_checked(plan, needs)
 
@@ -107,14 +119,16 @@ class _PlanWriter:
         self.results = tuple(Slot(names.unique(value.name), value.type, vars_out.get(at, ""))
                              for at, value in enumerate(graph.results))
         self._alloc_of: dict[Site, Alloc] = {}
-        self.arena = self._allocate(names)
+        self.arenas = self._allocate(names, [
+            call.size for call in all_calls(calls) if isinstance(call, MeasureCall)])
         self.kernels, self._kernel_name = _kernels(calls)
         self._born: dict[Call, list[Alloc]] = {}
         for site, alloc in self._alloc_of.items():
             self._born.setdefault(site.call, []).append(alloc)
 
-    def _allocate(self, names: _Names) -> Dim:
-        """The allocation of each site in the arena; gives the size of the arena."""
+    def _allocate(self, names: _Names, measured: Sequence[str]) -> dict[str, Dim]:
+        """The allocation of each site, in the arena or in the memory of the last of the
+        ``measured`` sizes that it counts on; gives the size of the arena, under "", and of each."""
         temporary = [site for site in self.sharing.sites if site.home is None]
         types = {site: site.values[0].type for site in temporary if site.values}
         for site in temporary:
@@ -122,16 +136,24 @@ class _PlanWriter:
                 types[site.next] = types[site]
         for rounds in self.sharing.rounds.values():
             types.update((new, home.values[0].type) for new, home in rounds.back)
-        offsets, arena = assign_offsets([
-            Block(site.first, site.last, _rounded(types[site].nbytes)) for site in temporary])
         stems = {site: site.values[0].name for site in temporary if site.values}
         for site in temporary:
             if site.next is not None:
                 stems[site.next] = f"{stems[site].removesuffix(':0')}.next"
-        for site, offset in zip(temporary, offsets, strict=True):
+        rank = {size: at for at, size in enumerate(measured)}
+        homes = {site: max(rank.keys() & symbols_of(product(types[site].shape)),
+                           key=rank.__getitem__, default="") for site in temporary}
+        arenas: dict[str, Dim] = {"": 0}
+        offsets: dict[Site, Dim] = {}
+        for size in dict.fromkeys(homes.values()):
+            sites = [site for site in temporary if homes[site] == size]
+            found, arenas[size] = assign_offsets([
+                Block(site.first, site.last, _rounded(types[site].nbytes)) for site in sites])
+            offsets.update(zip(sites, found, strict=True))
+        for site in temporary:
             name = names.unique(stems.get(site, "next"))
-            self._alloc_of[site] = Alloc(name, types[site], offset)
-        return arena
+            self._alloc_of[site] = Alloc(name, types[site], offsets[site], homes[site])
+        return arenas
 
     # -- where values are -----------------------------------------------------------------------
 
@@ -185,6 +207,12 @@ class _PlanWriter:
                     found.append(Host(call.function, windows[:count], windows[count:],
                                       tuple(value.type for value in values), call.attrs,
                                       call.locs))
+                case MeasureCall():
+                    self.checks.append(CheckSite("W103", "an array cannot have a negative size",
+                                                 call.locs))
+                    number = self.place(self.lives.of(graph, call.number))
+                    found.append(Measure(call.size, number, len(self.checks),
+                                         self.arenas.get(call.size, 0)))
         return found
 
     def _body(self, body: Body) -> list[Step]:

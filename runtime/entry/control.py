@@ -9,7 +9,7 @@ looks for signals (a call, or a jump back) comes between that and the answer.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from ...ir.plans.control import OFFSETS, SIZE
@@ -23,8 +23,15 @@ class _Step(ctypes.Structure):
     _fields_ = (("number", ctypes.c_int64), ("context", ctypes.c_int64))
 
 
+class _Size(ctypes.Structure):
+    """The arguments of ``sized``, likewise."""
+
+    _fields_ = (("block", ctypes.c_void_p), ("at", ctypes.c_int64))
+
+
 _HOOK = ctypes.CFUNCTYPE(ctypes.c_int32)  # of what it is given, it needs nothing
 _HOST = ctypes.CFUNCTYPE(None, _Step)
+_SIZED = ctypes.CFUNCTYPE(ctypes.c_int32, _Size)
 _Found = list[BaseException | None]  # what has ended a run, alone
 
 
@@ -50,7 +57,10 @@ class Control(Hook):
     """The control block of one run (``ir/plans/control``), whose functions are in Python. ctypes
     takes the GIL for them where it is not held."""
 
-    def __init__(self, steps: HostSteps | None) -> None:
+    def __init__(
+        self, steps: HostSteps | None, make: Callable[[int, int], None] | None = None
+    ) -> None:
+        """``make`` is told which size is known, by number, and what it is."""
         super().__init__()
         self._block = (ctypes.c_int64 * (SIZE // 8))()
         self.address = ctypes.addressof(self._block)
@@ -61,6 +71,12 @@ class Control(Hook):
             next(serving)
             self._host = _HOST(serving.send)
             self._put("host", self._host)
+        if make is not None:
+            size = ctypes.c_int64.from_buffer(self._block, OFFSETS["size"])
+            making = _making(self._found, make, size)
+            next(making)
+            self._sized = _SIZED(making.send)
+            self._put("sized", self._sized)
 
     def _put(self, field: str, function: Any) -> None:
         self._block[OFFSETS[field] // 8] = ctypes.cast(function, ctypes.c_void_p).value or 0
@@ -94,3 +110,19 @@ def _serving(
     except BaseException as problem:
         found[0] = problem
         yield
+
+
+def _making(
+    found: _Found, make: Callable[[int, int], None], size: ctypes.c_int64
+) -> Generator[int, _Size, None]:
+    """Tells a size each time, and answers 1, until that raises."""
+    try:
+        told = yield 0
+        while True:
+            make(told.at, size.value)
+            told = yield 1
+    except GeneratorExit:
+        return
+    except BaseException as problem:
+        found[0] = problem
+        yield 0

@@ -71,13 +71,13 @@ class CtypesCall:
         for wanted, value in zip(entry.inputs, args, strict=True):
             if wanted.shape and value.shape != _sizes(wanted.shape, bound):
                 return None
+        run = _Run(entry, held, bound)
         try:
-            results = [np.empty(_sizes(output.shape, bound), DTYPES[output.dtype].numpy)
-                       for output in entry.outputs]
+            run.make(0)
         except ValueError:  # a negative size, or more elements than an array can have
             return None
         tell_unheard()
-        status = self._run([*held, *results], dims)
+        status, results = self._run(run, dims), run.results
         if status not in (0, NO_MEMORY, MISFIT):
             self._fail(status)
             return MISFIT, results
@@ -87,13 +87,12 @@ class CtypesCall:
         """Free the scratch memory kept for the next call."""
         self._spare.clear()
 
-    def _run(self, held: Sequence[Any], dims: Sequence[int]) -> int:
-        pointers = (ctypes.c_void_p * len(held))(*map(address_of, held))
+    def _run(self, run: _Run, dims: Sequence[int]) -> int:
         symbols = (ctypes.c_int64 * len(dims))(*dims)
         size = self.entry.arena
         if size is None:
             size = self._arena_bytes(symbols)
-        control = Control(self._host)
+        control = Control(self._host, run.told if self.entry.measured else None)
         arena = None
         if size:
             try:
@@ -103,12 +102,38 @@ class CtypesCall:
             if block.size < size + 63:
                 block = np.empty(size + 63, np.uint8)
             arena = -(-block.ctypes.data // 64) * 64
-        status = int(self._program(pointers, symbols, arena, self.threads, control.address))
+        status = int(self._program(run.pointers, symbols, arena, self.threads, control.address))
         if size:
             self._spare[:] = [block]
         if status == ABORTED:
             raise control.ended()
         return status
+
+
+class _Run:
+    """The arguments and results of one run, and where they are."""
+
+    def __init__(self, entry: Entry, held: Sequence[Any], dims: dict[str, int]) -> None:
+        self._entry, self._held, self._dims = entry, held, dims
+        self.results: list[Array] = [_NOTHING] * len(entry.outputs)
+        self.pointers = (ctypes.c_void_p * (len(held) + len(entry.outputs)))(
+            *map(address_of, held))
+
+    def make(self, told: int) -> None:
+        """Make the results that wait for so many sizes. Raises ValueError for what cannot be."""
+        for at, output in enumerate(self._entry.outputs):
+            if self._entry.waits_for(output) == told:
+                made = np.empty(_sizes(output.shape, self._dims), DTYPES[output.dtype].numpy)
+                self.results[at] = made
+                self.pointers[len(self._held) + at] = address_of(made)
+
+    def told(self, at: int, size: int) -> None:
+        """A size has been measured."""
+        self._dims[self._entry.measured[at]] = size
+        self.make(at + 1)
+
+
+_NOTHING = np.empty(0)
 
 
 def held_for(wanted: Input, value: Any) -> Any:

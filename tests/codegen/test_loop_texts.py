@@ -75,6 +75,13 @@ def slopes_of_a_filter(x: Any) -> Any:
     return weft.grad(_filtered)(x)
 
 
+def means_of_groups(keys: Any, values: Any) -> Any:
+    """As many results as the largest key says."""
+    sums = np.zeros(keys.max() + 1)
+    np.add.at(sums, keys, values)
+    return sums / np.bincount(keys)
+
+
 M = np.random.default_rng(0).normal(size=(300, 80))
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "cholesky": (cholesky, (M.T @ M + np.eye(80),)),
@@ -82,6 +89,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "positive_sum": (positive_sum, (M[:, 0].copy(),)),
     "block_carry": (block_carry, (M,)),
     "slopes_of_a_filter": (slopes_of_a_filter, (M[:, 0].copy(),)),
+    "means_of_groups": (means_of_groups, (np.arange(300) % 7, M[:, 0].copy())),
     "common_divisor": (common_divisor, (832040, 514229)),
 }
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import resource
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import weft
+from weft.frontend.engine.building.pipeline import Stages
 from weft.frontend.engine.eager import run_eagerly
 from weft.ir.diagnose import Error, ShapeError
 from weft.ir.graph import all_nodes, apart
+from weft.ir.text.parser import parse_plan
+from weft.ir.text.printer import print_plan
+from weft.ir.verify.verifier import verify_plan
 
 RNG = np.random.default_rng(7)
 X, V = RNG.normal(size=(20, 3)), RNG.normal(size=15)
@@ -171,6 +177,97 @@ def test_groups(function: Callable[..., Any], keys: Any, values: Any) -> None:
     for got, want in zip(weft.compile(function)(keys, values), function(keys, values),
                          strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-12, strict=True)
+
+
+def in_nested_rounds(steps: Any, n: Any) -> Any:
+    total = 0.0
+    for i in range(n):
+        outer = np.ones(steps[i] + 2)
+        for j in range(n):
+            inner = np.arange(steps[j] + 1.0)
+            total += outer.sum() * inner.sum()
+            outer = outer * 1.01
+        if outer[0] > 1.05:
+            total += np.full(steps[i], 2.0).sum()
+    return total
+
+
+def with_the_host(k: Any) -> Any:
+    square = np.eye(k) + np.ones((k, k))
+    return np.linalg.inv(square), np.linalg.solve(square, np.ones(k))
+
+
+def exchanged_in_rounds(k: Any, n: Any) -> Any:
+    a, b = np.zeros(k), np.ones(k)
+    for _ in range(n):
+        a, b = b + a * 0.5, a - 1
+    return a, b, a.sum()
+
+
+@pytest.mark.parametrize(("function", "args"), [
+    (sized, (3,)), (in_nested_rounds, (STEPS, 5)), (in_nested_rounds, (STEPS, 0)),
+    (with_the_host, (3,)), (exchanged_in_rounds, (5, 4)), (exchanged_in_rounds, (0, 3))])
+@pytest.mark.parametrize("native", [True, False])
+def test_it_is_one_native_program(
+    function: Callable[..., Any], args: tuple[Any, ...], native: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever it measures, in loops and branches too; by way of ctypes as well."""
+    if not native:
+        monkeypatch.setenv("WEFT_NATIVE_CALL", "0")
+    given = [np.int64(arg) if isinstance(arg, int) else arg for arg in args]
+    compiled = weft.compile(function)
+    wanted = function(*args)
+    for _ in range(3):
+        found = compiled(*given)
+        for got, want in zip(found if isinstance(found, tuple) else (found,),
+                             wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-12)
+    stages = compiled.lower(*given).stages
+    assert isinstance(stages, Stages)
+    verify_plan(stages.plan)
+    text = print_plan(stages.plan, kernels=True)
+    assert "measure " in text and print_plan(parse_plan(text), kernels=True) == text
+
+
+def test_memory_of_a_round_is_given_back() -> None:
+    @weft.compile
+    def rounds(k: Any, n: Any) -> Any:
+        total = 0.0
+        for i in range(n):
+            total += np.sort(np.ones(k + i)[::-1])[0]
+        return total
+
+    rounds(np.int64(1 << 17), 4)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert rounds(np.int64(1 << 17), 1000) == 1000  # of 2 MB each
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # KB
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("size", [1 << 50, 1 << 61])
+def test_what_is_too_large_is_a_memory_error(
+    size: int, native: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not native:
+        monkeypatch.setenv("WEFT_NATIVE_CALL", "0")
+    for function in (lambda n: np.ones(n), lambda n: np.sort(np.ones(n)[::-1])[0]):
+        compiled = weft.compile(function)
+        for _ in range(3):
+            with pytest.raises(MemoryError):
+                compiled(np.int64(size))
+        np.testing.assert_array_equal(compiled(np.int64(3)), function(3))
+
+
+def test_a_size_inside_is_exported(tmp_path: Path) -> None:
+    def spread(x: Any) -> Any:
+        counts = np.bincount(x)
+        return (counts * counts).sum() / counts.size
+
+    path = weft.export(spread, "i64[n]", path=tmp_path / "spread")
+    assert weft.load(path)(STEPS) == spread(STEPS)
+    with pytest.raises(Error, match="W123: a result has a size"):
+        weft.export(lambda x: np.bincount(x), "i64[n]", path=tmp_path / "counts")
 
 
 def test_numbers_computed_alike_are_one_size() -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 import weft
 from weft.ir.diagnose import VerifyError
+from weft.ir.interp.plan import run_plan
 from weft.ir.kernels.access import may_share
 from weft.ir.kernels.workspace import scratch_bytes
 from weft.ir.plans.plan import Loop, Plan, Window, map_launches
@@ -92,12 +94,12 @@ BROKEN_PLANS = [
     ("check_arguments", "(%y, %s)", "(%s, %s)", "%s is f32[], parameter x is f32[n]"),
     ("check_arguments", "alloc %a: f32", "alloc %a: i32", "parameter y is f32[n]"),
     ("check_arguments", "copy %one to %s", "copy %z to %s", "%s is f32[]"),
-    ("check_dims", "%a: f32[n] at 0", "%a: f32[n] at 64*m", "no parameter binds dim m"),
-    ("check_dims", "%s: f32[])", "%s: f32[], %r: f32[m])", "a dim that no parameter binds"),
+    ("check_dims", "%a: f32[n] at 0", "%a: f32[n] at 64*m", "nothing binds dim m"),
+    ("check_dims", "%s: f32[])", "%s: f32[], %r: f32[m])", "a dim that nothing binds"),
     ("check_dims", "= (n + 15)", "= (m + 15)", "a dim that no parameter binds"),
-    ("check_dims", "par i in n by", "par i in m by", "no parameter binds dim m"),
+    ("check_dims", "par i in n by", "par i in m by", "nothing binds dim m"),
     ("check_dims", "  alloc %a", "  require 1: m >= 3\n  alloc %a",
-     "a dim that no parameter binds"),
+     "a dim that nothing binds"),
     ("check_sizes", "  alloc %a", "  alloc %q: f32[n - 3] at 0\n  alloc %a",
      "the size n - 3 may be negative"),
     ("check_sites", "  alloc %a", "  require 2: n >= 3\n  alloc %a", "check 2 of 1"),
@@ -198,12 +200,12 @@ def test_a_loop_may_count_to_the_index_of_one_around() -> None:
     verify_plan(parse_plan(NEST))
     for count in ("j", "k"):
         broken = parse_plan(NEST.replace("loop j in i", f"loop j in {count}"))
-        with pytest.raises(VerifyError, match=f"no parameter binds dim {count}"):
+        with pytest.raises(VerifyError, match=f"nothing binds dim {count}"):
             verify_plan(broken)
     beside = NEST.replace("  loop i in n {", "  loop k in n {\n    copy %x[k] to %y\n  }\n"
                           "  loop i in n {")
     verify_plan(parse_plan(beside))
-    with pytest.raises(VerifyError, match="no parameter binds dim k"):
+    with pytest.raises(VerifyError, match="nothing binds dim k"):
         verify_plan(parse_plan(beside.replace("loop j in i", "loop j in k")))
 
 
@@ -222,7 +224,7 @@ BROKEN_PLANS += [
      "no buffer %a above"),
     ("check_buffers", "while %more", "while %less", "no buffer %less above"),
     ("check_buffers", "(%h = %g)", "(%h = %a)", "no buffer %a above"),
-    ("check_dims", "at (n + 15)//16*128", "at t*64", "no parameter binds dim t"),
+    ("check_dims", "at (n + 15)//16*128", "at t*64", "nothing binds dim t"),
     ("check_arguments", "%ys[t]", "%ys", "%ys is f32[m,n]"),
     ("check_control", "branch %which[r]", "branch %which", "the condition %which is bool[5]"),
     ("check_control", "alloc %g: f32[n]", "alloc %g: f32[n,1]", "its next is f32[n,1]"),
@@ -400,3 +402,55 @@ def test_golden_message(golden: Golden) -> None:
     with pytest.raises(VerifyError) as caught:
         verify_plan(parse_plan(PLAN.replace("*128", "*64", 1)))
     golden(str(caught.value), "text/verify_plan.txt")
+
+
+MEASURED = '''
+kernel @ones(y: mut f64[k]) {
+  par i in k by 8 {
+    %0: f64 = const 1.0
+    y[i] = %0
+  }
+}
+
+plan @p(%n: i64[], %m: i64[]) -> (%y: f64[k]) arena = 0 {
+  check 1 W103 "negative"
+  measure k = %n check 1 arena = 64*((8*k + 63)//64)
+  alloc %a: f64[k] at 0 of k
+  launch @ones(%a) on cpu:0 parallel if k >= 262144
+  copy %a to %y
+}'''
+
+
+def test_a_plan_that_measures() -> None:
+    plan = parse_plan(MEASURED)
+    verify_plan(plan)
+    assert same_plan(parse_plan(print_plan(plan, kernels=True)), plan)
+    np.testing.assert_array_equal(run_plan(plan, [np.int64(3), np.int64(0)])[0], np.ones(3))
+    with pytest.raises(weft.Error, match="W103: negative"):
+        run_plan(plan, [np.int64(-3), np.int64(0)])
+
+
+@pytest.mark.parametrize(("check", "old", "new", "message"), [
+    ("check_dims", "of k", "of q", "no size 'q' is measured above"),
+    ("check_arena", "at 0 of k", "at 64 of k", "are not in the arena"),
+    ("check_sites", "%n check 1", "%n check 2", "check 2 of 1"),
+    ("check_buffers", "measure k = %n", "measure k = %q", "no buffer %q above"),
+    ("check_control", "%n: i64[]", "%n: i32[]", "the size %n is i32[]"),
+    ("check_dims", "%m: i64[]) -> (%y: f64[k])", "%m: i64[]) -> (%y: f64[q])", "%y: f64[q] has"),
+    ("check_dims", "  measure k = %n check 1 arena = 64*((8*k + 63)//64)\n  alloc",
+     "  loop t in 3 { measure k = %n check 1 arena = 0 }\n  alloc", "no size 'k' is measured"),
+    ("check_dims", "  copy %a", "  measure k1 = %m check 1 arena = 64*k2\n  copy %a",
+     "nothing binds dim k2"),
+])
+def test_a_broken_plan_that_measures(check: str, old: str, new: str, message: str) -> None:
+    assert MEASURED.count(old) == 1
+    plan = parse_plan(MEASURED.replace(old, new))
+    found = next(each for each in PLAN_CHECKS if each.__name__ == check)
+    assert any(message in problem for _, problem in found(plan))
+    with pytest.raises(VerifyError):
+        verify_plan(plan)
+
+
+def test_a_size_has_a_name_of_its_own() -> None:
+    with pytest.raises(weft.Error, match="the name 'k' is taken"):
+        parse_plan(MEASURED.replace("  copy %a", "  measure k = %m check 1 arena = 0\n  copy %a"))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ....ir.indices.index import Dim, plain_symbol
+from ....ir.indices.index import Dim, plain_symbol, symbols_of
 from ....ir.plans.entry import Entry
 from ....ir.types import DTYPES
 from ..dims import emit_dim
@@ -66,20 +66,25 @@ class _Rows:
     def __init__(self, spec: Entry, table: ImportTable) -> None:
         self.spec = spec
         self.table = table
+        self.names = (*spec.symbols, *spec.measured)
         self.words: list[int] = []
         self.bound: set[str] = set()
-        self.expressions: list[Dim] = []
+        found = dict.fromkeys(dim for output in spec.outputs for dim in output.shape
+                              if not isinstance(dim, int) and plain_symbol(dim) is None)
+        late = [dim for dim in found if not symbols_of(dim) <= set(spec.symbols)]
+        self.known = len(found) - len(late)
+        self.expressions = [*(dim for dim in found if dim not in late), *late]
         for item in spec.inputs:
             self.add(KINDS[item.kind], item.dtype, item.shape)
         for output in spec.outputs:
-            self.add(KINDS["array"], output.dtype, output.shape)
+            self.add(KINDS["array"], output.dtype, output.shape, spec.waits_for(output))
         self.sizes = self.write_sizes() if self.expressions else None
 
-    def add(self, kind: int, dtype: str, shape: Iterable[Dim]) -> None:
+    def add(self, kind: int, dtype: str, shape: Iterable[Dim], waits: int = 0) -> None:
         dims = [self.dim(dim) for dim in shape]
         slot = self.table.offset(f"dtype.{dtype}")
         size = DTYPES[dtype].itemsize
-        row = [kind, slot, _TWINS.get(dtype, -1), len(dims), size]
+        row = [kind, slot, _TWINS.get(dtype, -1), len(dims), size, waits]
         self.words += row + dims
 
     def dim(self, dim: Dim) -> int:
@@ -89,10 +94,8 @@ class _Rows:
         if name is not None:
             first = name not in self.bound
             self.bound.add(name)
-            return dim_word(self.spec.symbols.index(name), first)
-        if dim not in self.expressions:
-            self.expressions.append(dim)
-        return dim_word(len(self.spec.symbols) + self.expressions.index(dim), False)
+            return dim_word(self.names.index(name), first)
+        return dim_word(len(self.names) + self.expressions.index(dim), False)
 
     def header(self) -> list[str]:
         spec, name = self.spec, self.spec.name
@@ -100,7 +103,9 @@ class _Rows:
             "inputs": len(spec.inputs),
             "results": len(spec.outputs),
             "symbols": len(spec.symbols),
-            "dims": len(spec.symbols) + len(self.expressions),
+            "told": len(spec.measured),
+            "known": len(self.names) + self.known,
+            "dims": len(self.names) + len(self.expressions),
             "flags": SINGLE * spec.single | RELEASE_GIL * spec.release_gil,
             "scalars": spec.scalars,
             "arena": -1 if spec.arena is None else spec.arena,
@@ -116,15 +121,15 @@ class _Rows:
         ] + [f"i64 {word}" for word in self.words]
 
     def write_sizes(self) -> FunctionText:
-        """``void @{name}_sizes(ptr dims)`` puts the expressions' values after the symbols."""
+        """``void @{name}_sizes(ptr dims)`` puts the expressions' values after the names."""
         f = FunctionText(
             "void", f"{self.spec.name}_sizes", [("ptr", "dims")], linkage="internal"
         )
         values = {
             symbol: f(f"load i64, ptr {element(f, 'i64', '%dims', index)}")
-            for index, symbol in enumerate(self.spec.symbols)
+            for index, symbol in enumerate(self.names)
         }
-        for index, expression in enumerate(self.expressions, len(self.spec.symbols)):
+        for index, expression in enumerate(self.expressions, len(self.names)):
             value = emit_dim(f, expression, values)
             f.do(f"store i64 {value}, ptr {element(f, 'i64', '%dims', index)}")
         f.ret()

@@ -15,10 +15,14 @@ from ..text import FunctionText
 DENSE = 0x1 | 0x100  # NumPy's array flags: in C order, aligned
 WRITEABLE = 0x400
 
-FORMAT = 7  # of header and rows; a program and a support of different formats never meet
-HEADER = ("inputs", "results", "scalars", "symbols", "dims", "flags", "arena", "program",
-          "arena_of", "sizes_of")  # of a program's constants, eight bytes each
-ROW = ("kind", "dtype", "twin", "rank", "item")  # then the dims, see `dim_word`
+FORMAT = 8  # of header and rows; a program and a support of different formats never meet
+# Of a program's constants, eight bytes each. Of the ``dims`` the first are ``symbols``, then those
+# that are ``told`` in the middle of a run, then expressions, those that are ``known`` before first.
+HEADER = ("inputs", "results", "scalars", "symbols", "told", "known", "dims", "flags", "arena",
+          "program", "arena_of", "sizes_of")
+ROW = ("kind", "dtype", "twin", "rank", "item", "waits")  # then the dims, see `dim_word`
+# What a call hands on to who makes results in its middle: ``call`` of its control block.
+CALL = ("constants", "rows", "data", "dims", "results", "table")
 KINDS: Mapping[str, int] = MappingProxyType({
     "array": 0, "float": 1, "int": 2, "bool": 3, "complex": 4, "scalar": 5})
 SINGLE, RELEASE_GIL = 1, 2  # the header's flags

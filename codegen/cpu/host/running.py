@@ -13,7 +13,7 @@ from .pool import ImportTable
 def emit_run(table: ImportTable) -> FunctionText:
     """Call the program with its arena; the status is -1, and an error set, without memory."""
     f = host_function("i32", "weft_run", "ptr constants", "ptr pointers", "ptr dims", "ptr given",
-                      "ptr table")
+                      "ptr table", "ptr call")
     static = header_word(f, "arena")
     f.branch(f(f"icmp slt i64 {static}, 0"), "ask", "known")
     f.place("ask")
@@ -54,7 +54,8 @@ def _call_program(f: FunctionText, table: ImportTable, arena: str) -> str:
     steps = f(f"load ptr, ptr {slot_of(f, 'host')}")
     # Nobody ends a run that writes to what its caller has: it would be half done.
     hook = f(f"select i1 {f('icmp eq ptr %given, null')}, ptr @weft_look, ptr null")
-    for name, value in (("hook", hook), ("host", "@weft_host"), ("steps", steps)):
+    for name, value in (("hook", hook), ("host", "@weft_host"), ("steps", steps),
+                        ("sized", "@weft_sized"), ("call", "%call")):
         f.do(f"store ptr {value}, ptr {field(f, name, control)}, align 8")
     release = has_flag(f, RELEASE_GIL)
     f.branch(release, "unlock", "run")

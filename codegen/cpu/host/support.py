@@ -25,6 +25,7 @@ from ....ir.plans.walk import HANDED
 from ..text import COLD, FunctionText
 from .arguments import emit_arguments, emit_copies
 from .layout import (
+    CALL,
     FORMAT,
     HEADER,
     LAYOUT,
@@ -42,6 +43,7 @@ from .layout import (
     slot_of,
 )
 from .memory import leave, memory
+from .poll import field
 from .pool import POOLED_BYTES, Emitted, ImportTable, emit_blocks, emit_pool
 from .running import emit_host, emit_look, emit_run
 from .walking.door import emit_door, emit_python, emit_told
@@ -63,6 +65,7 @@ def emit_support() -> Emitted:
         emit_arguments(table),
         emit_copies(table),
         _results(table),
+        _sized(table),
         _new_array(table),
         emit_run(table),
         emit_look(table),
@@ -140,10 +143,13 @@ def _serve(table: ImportTable) -> FunctionText:
     _tell_unheard(f, table)
     data = element(f, "ptr", "%pointers", inputs)
     made = f(f"call i64 @weft_results(i64 {count}, ptr %rows, ptr {data}, ptr %dims, "
-             "ptr %results, ptr %given, ptr %table)")
+             "ptr %results, ptr %given, ptr %table, i64 0)")
     guard(f, f(f"icmp eq i64 {made}, {count}"), "undo")
+    call = f.alloca("ptr", len(CALL), 8)
+    for at, value in enumerate(("%constants", "%rows", data, "%dims", "%results", "%table")):
+        f.do(f"store ptr {value}, ptr {element(f, 'ptr', call, at)}, align 8")
     status = f("call i32 @weft_run(ptr %constants, ptr %pointers, ptr %dims, ptr %given, "
-               "ptr %table)")
+               f"ptr %table, ptr {call})")
     guard(f, f(f"icmp eq i32 {status}, 0"), "failed")
     _return_results(f, table, "%results", count)
     f.place("failed")
@@ -176,13 +182,18 @@ def _refuse(table: ImportTable) -> FunctionText:
 
 
 def _evaluate_sizes(f: FunctionText, dims: str) -> None:
-    """Have the program compute its expressions; a negative size is a miss."""
+    """Have the program compute its expressions; a negative size is a miss. Those that are told
+    later count as 0 so far."""
+    first = header_word(f, "symbols")
+    with f.loop(first, f(f"add i64 {first}, {header_word(f, 'told')}")) as i:
+        f.do(f"store i64 0, ptr {element(f, 'i64', dims, i)}, align 8")
     compute, done = f.fresh("compute"), f.fresh("done")
     sizes_of = header_word(f, "sizes_of", "ptr")
     f.branch(f(f"icmp eq ptr {sizes_of}, null"), done, compute)
     f.place(compute)
     f.do(f"call void {sizes_of}(ptr {dims})")
-    with f.loop(header_word(f, "symbols"), header_word(f, "dims")) as i:
+    told = f(f"add i64 {header_word(f, 'symbols')}, {header_word(f, 'told')}")
+    with f.loop(told, header_word(f, "known")) as i:
         guard(f, f(f"icmp sge i64 {load_at(f, 'i64', dims, i)}, 0"))
     f.jump(done)
     f.place(done)
@@ -235,16 +246,25 @@ def _return_results(f: FunctionText, table: ImportTable, results: str, count: st
 
 
 def _results(table: ImportTable) -> FunctionText:
-    """Allocate ``count`` results by their rows, but for those that are ``given``; return how many
-    there was memory for."""
+    """Allocate those of ``count`` results, by their rows, that wait for ``told`` sizes, but for
+    those that are ``given``; return how many there was memory for. What still waits is null."""
     f = host_function("i64", "weft_results", "i64 count", "ptr row", "ptr pointers", "ptr dims",
-                      "ptr results", "ptr given", "ptr table")
+                      "ptr results", "ptr given", "ptr table", "i64 told")
     shape = f.alloca("i64", MAX_RANK, 8)
     with f.carried_loop("0", "%count", 1, [("ptr", "%row")]) as loop:
         (row,), i = loop.values, loop.index
         rank, words = row_word(f, row, "rank"), element(f, "i64", row, len(ROW))
         place = element(f, "ptr", "%pointers", i)
-        ask, own, new, next_ = (f.fresh(label) for label in ("ask", "own", "new", "next"))
+        now, later, wait, ask, own, new, next_ = (f.fresh(label) for label in (
+            "now", "later", "wait", "ask", "own", "new", "next"))
+        waits = row_word(f, row, "waits")
+        f.branch(f(f"icmp eq i64 {waits}, %told"), now, later)
+        f.place(later)
+        f.branch(f(f"icmp ugt i64 {waits}, %told"), wait, next_)
+        f.place(wait)
+        f.do(f"store ptr null, ptr {element(f, 'ptr', '%results', i)}")
+        f.jump(next_)
+        f.place(now)
         f.branch(f("icmp eq ptr %given, null"), new, ask)
         f.place(ask)
         array = load_at(f, "ptr", "%given", i)
@@ -282,6 +302,32 @@ def _results(table: ImportTable) -> FunctionText:
         f.place(next_)
         loop.next = [next_row(f, row, rank)]
     f.ret("i64 %count")
+    return f
+
+
+def _sized(table: ImportTable) -> FunctionText:
+    """A program has measured the size number ``at``: make the results that have waited for it."""
+    f = host_function("i32", "weft_sized", "ptr control", "i64 at")
+    size = f(f"load i64, ptr {field(f, 'size')}, align 8")
+    state = f(f"load ptr, ptr {field(f, 'state')}, align 8")
+    released = f(f"icmp ne ptr {state}, null")
+    call = f(f"load ptr, ptr {field(f, 'call')}, align 8")
+    constants, rows, data, dims, results, own = (
+        load_at(f, "ptr", call, at) for at in range(len(CALL)))
+    word = f(f"add i64 {load_at(f, 'i64', constants, HEADER.index('symbols'))}, %at")
+    f.do(f"store i64 {size}, ptr {element(f, 'i64', dims, word)}, align 8")
+    sizes_of = load_at(f, "ptr", constants, HEADER.index("sizes_of"))
+    with f.when(f(f"icmp ne ptr {sizes_of}, null")):
+        f.do(f"call void {sizes_of}(ptr {dims})")
+    count = load_at(f, "i64", constants, HEADER.index("results"))
+    with f.when(released):
+        table.call(f, "void", "PyEval_RestoreThread", ("ptr", state))
+    made = f(f"call i64 @weft_results(i64 {count}, ptr {rows}, ptr {data}, ptr {dims}, "
+             f"ptr {results}, ptr null, ptr {own}, i64 {f('add i64 %at, 1')})")
+    with f.when(released):
+        table.call(f, "ptr", "PyEval_SaveThread")
+    done = f(f"icmp eq i64 {made}, {count}")
+    f.ret(f"i32 {f(f'zext i1 {done} to i32')}")
     return f
 
 

@@ -96,8 +96,8 @@ def _written_out(f: FunctionText, table: StepTable, run: _Run) -> None:
             case Kind.HOST:
                 run.call_host(str(row.tasks), str(row.clock))
                 f.jump(labels[at + 1])
-            case Kind.FUSED:
-                run.rounds(row.function)
+            case Kind.CALL:
+                run.call(row.function)
                 f.jump(labels[at + 1])
     f.place(labels[-1])
 
@@ -148,7 +148,7 @@ def _looped(f: FunctionText, table: StepTable, run: _Run) -> None:
         Kind.CONTROL: control,
         Kind.JUMP: lambda: f.do(f"store i64 {tasks}, ptr {here}, align 8"),
         Kind.HOST: lambda: run.call_host(tasks, clock),
-        Kind.FUSED: lambda: run.rounds(function),
+        Kind.CALL: lambda: run.call(function),
     }
     for each in labels:
         case(each, writers[each])
@@ -221,8 +221,8 @@ class _Run:
             f.call("void", "llvm.memcpy.p0.p0.i64", ("ptr", target), ("ptr", source),
                    ("i64", size), ("i1", "false"))
 
-    def rounds(self, function: str) -> None:
-        """Run a fused loop, and return what ends the run, if anything does."""
+    def call(self, function: str) -> None:
+        """Call a function of the program, and return what ends the run, if anything does."""
         f = self.f
         status = f(f"call i32 {function}(ptr {self.registers}, ptr %args, ptr %arena, "
                    f"ptr {self.scratch}, ptr %control)")

@@ -16,7 +16,7 @@ that a plan needs is found here, before any code of the program itself is writte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from functools import cached_property
 
@@ -34,6 +34,7 @@ from ....ir.plans.plan import (
     Host,
     Launch,
     Loop,
+    Measure,
     Plan,
     Relation,
     Step,
@@ -47,13 +48,14 @@ from ....ir.plans.plan import (
 from ....ir.plans.stack import SCRATCH_BYTES
 from ....ir.plans.times import clocked_steps, runs_as_one
 from ....ir.record import field, record, replace
-from ..dims import emit_dim
 from ..host.layout import element
 from ..loops.kernel import emit_kernel
 from ..sorts.long_row import is_long_row
 from ..target import Target
 from ..text import FunctionText
 from .fused import fused_loop
+from .measure import Measured, measure_function
+from .values import Values
 
 
 class Word(IntEnum):
@@ -73,7 +75,7 @@ class Kind(IntEnum):
     CONTROL = 2    # go on if its function says so, else at row ``tasks``
     JUMP = 3       # go on at row ``tasks``
     HOST = 4       # call the host's function number ``tasks``
-    FUSED = 5      # run a loop that is one function
+    CALL = 5       # call a function of the program's own, which gives a status
 
 
 @record(frozen=True)
@@ -136,6 +138,10 @@ class StepTable:
         self.rows: list[Row] = []
         self.words: list[int] = []
         self.registers: list[Dim | Window | None] = [None, None]  # STATUS and THREADS
+        self._sizes: dict[str, Measured] = {step.size: Measured(step) for step in plan.measures}
+        # Where blocks of memory are chained that are taken as sizes are known.
+        self.blocks = self._new_register(None) if self._sizes else -1
+        self.arenas = {step.size: self._new_register(None) for step in plan.measures if step.arena}
         self.functions: list[FunctionText] = []
         self.parallel = False    # whether any step may go to the workers
         self.slots = 2           # the length of the longest context; a copy has 2
@@ -155,6 +161,10 @@ class StepTable:
                     if name not in self.exchanged:
                         self.exchanged[name] = self._new_register(Window(name))
         self._steps(plan.steps, ())
+        for measured in self._sizes.values():
+            name = f"{plan.name}_measure{len(self.functions)}"
+            self.functions.append(measure_function(self, measured, name))
+            self.rows[measured.row] = replace(self.rows[measured.row], function=f"@{name}")
 
     @property
     def hosts(self) -> bool:
@@ -164,8 +174,30 @@ class StepTable:
     # -- registers and words --------------------------------------------------------------------
 
     def _new_register(self, start: Dim | Window | None) -> int:
-        self.registers.append(start)
-        return len(self.registers) - 1
+        """A register that is known from the start, or from when all sizes in it are measured."""
+        register = len(self.registers)
+        measured = None if start is None else self.waits_for(start)
+        if measured is not None and start is not None:
+            measured.registers.append((register, start))
+        self.registers.append(start if measured is None else None)
+        return register
+
+    def waits_for(self, *starts: Dim | Window) -> Measured | None:
+        """The last of the sizes that some sizes or addresses count on, if any is measured."""
+        if not self._sizes:
+            return None
+        used: set[str] = set()
+        for start in starts:
+            if isinstance(start, Window):
+                home = self._places[start.buffer]
+                dims = [*start.indices, *self.types[start.buffer].shape]
+                if isinstance(home, Alloc):
+                    used.add(home.size)
+                    dims.append(home.offset)
+            else:
+                dims = [start]
+            used = used.union(*map(symbols_of, dims))
+        return next((each for name, each in reversed(self._sizes.items()) if name in used), None)
 
     def size(self, dim: Dim) -> int:
         """The register of an expression of dims, or of the index of a loop."""
@@ -188,6 +220,8 @@ class StepTable:
         place = self._places[window.buffer]
         if isinstance(place, int):
             return self._word(Word.ARGUMENT, place)
+        if place.size:
+            return self._word(Word.VALUE, self._moving(window, around))
         if isinstance(place.offset, int):
             return self._word(Word.OFFSET, place.offset)
         return self._word(Word.SIZED, self.size(place.offset))
@@ -204,6 +238,9 @@ class StepTable:
                 return register
         else:
             loop = next((one for one in reversed(around) if one.loop.index in used), None)
+            measured = self.waits_for(window)
+            if measured is not None and loop in measured.around:
+                loop = None  # it is known later than the round
         key = window, loop
         if key not in self._known:
             self._known[key] = self._new_register(window if loop is None else None)
@@ -234,8 +271,13 @@ class StepTable:
                     self._branch(step, around)
                 case Host() if step.function in OPS:
                     self._host(step, around)
+                case Measure():
+                    self._sizes[step.size].row = len(self.rows)
+                    self._sizes[step.size].around = around
+                    self._add(Row(Kind.CALL), ())
                 case Alloc():
-                    if around and step.name in self.exchanged:
+                    if around and step.name in self.exchanged and not (
+                            step.size and self._sizes[step.size].around == around):
                         around[-1].fresh.append((self.exchanged[step.name], Window(step.name)))
                 case _:
                     name = type(step).__name__.lower()
@@ -325,7 +367,7 @@ class StepTable:
         """One row for all rounds of a loop."""
         name = f"{self.plan.name}_loop{len(self.functions)}"
         self.functions.append(fused_loop(self, loop, name, self._pool))
-        self._add(Row(Kind.FUSED, f"@{name}"), ())
+        self._add(Row(Kind.CALL, f"@{name}"), ())
 
     def inlined(self, kernel: Kernel) -> FunctionText:
         """The function of a kernel that becomes a part of those that call it."""
@@ -348,20 +390,28 @@ class StepTable:
         self._steps(loop.body, (*around, here))
         again = self._reserve()
 
-        def first(f: FunctionText, values: _Values) -> str:
+        def first(f: FunctionText, values: Values) -> str:
             return "true" if loop.count is None else f(
                 f"icmp sgt i64 {values.dim(loop.count)}, 0")
 
-        def ended(f: FunctionText, values: _Values) -> str:
+        def ended(f: FunctionText, values: Values) -> str:
             return "false" if loop.count is None else f(
                 f"icmp sge i64 {values.load(index)}, {values.dim(loop.count)}")
 
-        def start(f: FunctionText, values: _Values) -> None:
+        takes = any(isinstance(step, Measure) for step in all_steps((*loop.test, *loop.body)))
+        mark = self._new_register(None) if takes and self.arenas else -1
+
+        def start(f: FunctionText, values: Values) -> None:
             values.store(index, "0")
+            if mark >= 0:
+                values.store(mark, f(f"load i64, ptr {values.pointer(self.blocks)}, align 8"))
             self._renew(here, f, values)
 
-        def turn(f: FunctionText, values: _Values) -> None:
+        def turn(f: FunctionText, values: Values) -> None:
             self._turn(index, loop.carried, f, values)
+            if mark >= 0:
+                f.do(f"call void @{self.plan.name}_give_back(ptr {values.pointer(self.blocks)}, "
+                     f"ptr {values.pointer(mark)})")
             self._renew(here, f, values)
 
         self._control(here.windows, first, at=enter, before=start)
@@ -369,13 +419,13 @@ class StepTable:
         for row in ends:
             self.rows[row] = replace(self.rows[row], tasks=len(self.rows))
 
-    def _renew(self, here: _Around, f: FunctionText, values: _Values) -> None:
+    def _renew(self, here: _Around, f: FunctionText, values: Values) -> None:
         for register, window in here.fresh:
             address = self.address(f, window, values.dim, first=True)
             values.store(register, f(f"ptrtoint ptr {address} to i64"))
 
     def _turn(
-        self, index: int, carried: Sequence[Carry], f: FunctionText, values: _Values
+        self, index: int, carried: Sequence[Carry], f: FunctionText, values: Values
     ) -> None:
         """Count the round that has ended, and exchange what the loop carries."""
         values.store(index, f(f"add nsw i64 {values.load(index)}, 1"))
@@ -400,7 +450,7 @@ class StepTable:
 
     def _condition(self, window: Window) -> None:
         """A row that goes on if a bool in memory is true."""
-        def holds(f: FunctionText, values: _Values) -> str:
+        def holds(f: FunctionText, values: Values) -> str:
             byte = f(f"load i8, ptr {self.address(f, window, values.dim)}")
             return f(f"icmp ne i8 {byte}, 0")
 
@@ -412,8 +462,8 @@ class StepTable:
 
     def _control(
         self, windows: Sequence[tuple[int, Window]],
-        goes_on: Callable[[FunctionText, _Values], str], *, at: int | None = None, other: int = 0,
-        before: Callable[[FunctionText, _Values], None] | None = None,
+        goes_on: Callable[[FunctionText, Values], str], *, at: int | None = None, other: int = 0,
+        before: Callable[[FunctionText, Values], None] | None = None,
     ) -> None:
         """A row that finds out where windows are, after something else, and where to go on."""
         at = self._reserve() if at is None else at
@@ -421,7 +471,7 @@ class StepTable:
         f = FunctionText("i1", name, [("ptr", "registers"), ("ptr", "args"), ("ptr", "arena")],
                          linkage="internal", attributes="nounwind")
         self.functions.append(f)
-        values = _Values(f, self)
+        values = Values(f, self)
         if before is not None:
             before(f, values)
         for register, window in windows:
@@ -454,28 +504,11 @@ class StepTable:
         home = self._places[buffer]
         if isinstance(home, int):
             return f(f"load ptr, ptr {element(f, 'ptr', '%args', home)}, align 8")
-        return f(f"getelementptr i8, ptr %arena, i64 {value(home.offset)}")
-
-
-class _Values:
-    """The registers, as a control function reads and writes them."""
-
-    def __init__(self, f: FunctionText, table: StepTable) -> None:
-        self.f, self.table = f, table
-
-    def load(self, register: int) -> str:
-        place = element(self.f, "i64", "%registers", register)
-        return self.f(f"load i64, ptr {place}, align 8")
-
-    def store(self, register: int, value: str) -> None:
-        place = element(self.f, "i64", "%registers", register)
-        self.f.do(f"store i64 {value}, ptr {place}, align 8")
-
-    def dim(self, dim: Dim) -> str:
-        """An expression of dims and of the indices of loops, as they are now."""
-        values: Mapping[str, str] = {
-            name: self.load(self.table.size(symbol(name))) for name in sorted(symbols_of(dim))}
-        return emit_dim(self.f, dim, values)
+        arena = "%arena"
+        if home.size:
+            at = element(f, "i64", "%registers", self.arenas[home.size])
+            arena = f(f"load ptr, ptr {at}, align 8")
+        return f(f"getelementptr i8, ptr {arena}, i64 {value(home.offset)}")
 
 
 def _group_function(name: str, members: Members) -> FunctionText:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from ....ir.graph import Graph
 from ....ir.kernels.kernel import Check
 from ....ir.ops.op import Kind
-from ....ir.plans.calls import Body, Call, GroupCall, map_bodies
+from ....ir.plans.calls import Body, Call, GroupCall, MeasureCall, map_bodies
 from ....ir.plans.plan import KernelCall
 from ....ir.record import replace
 from ..cost import kernel_work
@@ -34,10 +34,12 @@ def group(graph: Graph, calls: Sequence[Call]) -> tuple[Call, ...]:
             owners[node.results[0].name] = owners.get(source, source)
     items: list[list[KernelCall] | Call] = []
     made: dict[str, int] = {}  # the place of the item that makes a value
+    measured: dict[str, int] = {}  # and of the one that makes a size
     for call in calls:
         at = len(items)
         if isinstance(call, KernelCall) and _is_small(call):
-            after = max((made.get(owners.get(name, name), -1) for name in _reads(call)), default=-1)
+            after = max((*(made.get(owners.get(name, name), -1) for name in _reads(call)),
+                         *(measured.get(dim, -1) for dim in call.kernel.dims)), default=-1)
             device = devices.get(call.args[-1])
             for place in range(max(after + 1, len(items) - NEAR), len(items)):
                 members = items[place]
@@ -52,6 +54,8 @@ def group(graph: Graph, calls: Sequence[Call]) -> tuple[Call, ...]:
                 items.append([call])
         else:
             items.append(map_bodies(call, _grouped))
+            if isinstance(call, MeasureCall):
+                measured[call.size] = at
         made.update(dict.fromkeys(_writes(call), at))
     return tuple(_finished(item) for item in items)
 
@@ -88,4 +92,6 @@ def _writes(call: Call) -> Sequence[str]:
                     if param.mutable]
         case GroupCall():
             return [name for each in call.calls for name in _writes(each)]
+        case MeasureCall():
+            return ()
     return call.results

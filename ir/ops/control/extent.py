@@ -4,8 +4,8 @@
     %size:bool[n, 0] = extent %k {size=n}
     %o:f64[n] = full {value=0.0}
 
-The result has no elements; it tells what n is. Native code is made for sizes that are known when it
-is called, so a program is cut here (``passes/partition``): what counts on n runs after.
+The result has no elements; it tells what n is, for the nodes below it. Plans of a CPU measure it as
+they run (``ir/plans``); between devices it is told like any value (``passes/partition``).
 """
 
 from __future__ import annotations
