@@ -226,13 +226,14 @@ class Function(Walked, Generic[P, R], method=True):
 
     @boundary
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
-        """The results as a nest of ``Spec``, without compiling or running anything."""
+        """The results as a nest of ``Spec``, without compiling or running anything. A size that
+        values say is None."""
         traced = self.programs.trace(self, args, kwargs)
-        spec = load("frontend.tracing.spec").Spec
+        specs = load("frontend.tracing.spec").specs
         values = iter(traced.graph.results)
         types = [traced.type_of(kind) if isinstance(kind, int) else next(values).type
                  for kind in traced.out_kinds]
-        found = tree.unflatten(traced.out_tree, [spec(each.dtype, each.shape) for each in types])
+        found = tree.unflatten(traced.out_tree, specs(types, traced.graph.params))
         return found[0] if traced.changed else found  # beside what the arguments become
 
     # -- specialisations ------------------------------------------------------------------------

@@ -51,7 +51,7 @@ from ..engine.building.flow import FlowStages
 from ..engine.building.pipeline import Stages
 from ..face.source import user_loc
 from ..face.tree import paths
-from ..tracing.arrays.selection import has_found
+from ..tracing.arrays.found import has_found
 from ..tracing.context.traced import Leaf, Traced
 from ..tracing.results import Checked
 

@@ -19,6 +19,7 @@ from ...runtime.tree import HANDLERS, TreeDef, dataclass_fields, is_namespace, k
 from ..face import tree
 from ..face.exact import immutable
 from ..face.held import is_plain
+from ..face.kinds import MADE
 from ..face.signature import Signature, is_default
 from ..tracing.containers import Alias, Fill, Kept, Path
 from ..tracing.guards.guard import Guard, Kind
@@ -308,8 +309,11 @@ class _Build:
             elif isinstance(what, np.ndarray):
                 words.op(BUILD, "constant")
                 words.object(what)
+            elif what in MADE:
+                words.op(BUILD, "made")
+                words.object(MADE[what])
             else:
-                words.op(BUILD, {"number": "number", "0-d": "whole"}.get(what, "result"))
+                words.op(BUILD, "number" if what == "number" else "result")
         elif kind is Kept:
             if out.meta not in self._owners:
                 raise UnwalkableError

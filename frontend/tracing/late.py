@@ -27,9 +27,11 @@ from ...ir.diagnose import Error, error
 from ...ir.loc import Loc
 from ...ir.record import record
 from ..face import tree
+from ..face.kinds import MADE
 from ..face.source import is_internal, user_loc
 from .arrays.buffer import Buffer
 from .arrays.chosen import Chosen
+from .arrays.filtered import Listed
 from .arrays.found import found
 from .arrays.maybe import is_maybe
 from .arrays.selection import Selection
@@ -55,7 +57,7 @@ GIVE_TEXTS = frozenset({
 @record(frozen=True)
 class Nest:
     """A nest of values and of what is known; ``kinds`` says of each value whether Python has a
-    number of its own there, a scalar of NumPy's, or an array."""
+    number of its own there, a scalar of NumPy's, an array or a list."""
 
     structure: tree.TreeDef
     kinds: tuple[str, ...]
@@ -346,18 +348,23 @@ def taken(
     when it runs."""
     nest = tree.map(lambda leaf: _leaf(ctx, leaf, thing, arrays), nest)
     leaves, structure = tree.flatten(nest)
-    traced = [leaf for leaf in leaves if isinstance(leaf, Tracer)]
-    kinds = ["number" if leaf.weak else "scalar" if leaf.is_scalar else "array"
-             for leaf in traced]
-    return [_now(ctx, leaf) for leaf in traced], Nest(
-        _fixed(structure, iter(leaves)), tuple(kinds))
+    traced = [leaf for leaf in leaves if isinstance(leaf, (Tracer, Listed))]
+    return [_now(ctx, leaf.array if isinstance(leaf, Listed) else leaf) for leaf in traced], Nest(
+        _fixed(structure, iter(leaves)), tuple(map(_kind_of, traced)))
+
+
+def _kind_of(leaf: Tracer | Listed) -> str:
+    if isinstance(leaf, Listed):
+        return leaf.kind
+    return "number" if leaf.weak else "scalar" if leaf.is_scalar else "array"
 
 
 def _fixed(structure: tree.TreeDef, leaves: Iterator[Any]) -> tree.TreeDef:
     """The structure, of which known leaves are a part, whatever they are."""
     if structure.kind is None:
         leaf = next(leaves)
-        return tree.LEAF if isinstance(leaf, Tracer) else tree.structure(_constant(leaf))
+        traced = isinstance(leaf, (Tracer, Listed))
+        return tree.LEAF if traced else tree.structure(_constant(leaf))
     return tree.TreeDef(structure.kind, structure.meta, tuple(
         [_fixed(child, leaves) for child in structure.children]), structure.key)
 
@@ -380,6 +387,8 @@ def _now(ctx: TraceContext, x: Tracer) -> Tracer:
 def _shown(kind: str, value: Any) -> Any:
     if isinstance(value, (Tracer, Variable, _Name)):
         return value
+    if kind in MADE:
+        return MADE[kind](np.asarray(value))
     if kind == "array":
         return np.asarray(value)
     if not isinstance(value, (np.ndarray, np.generic)):

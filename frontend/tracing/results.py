@@ -14,10 +14,10 @@ from ...ir.diagnose import error
 from ...ir.graph import Value
 from ..face import tree
 from ..face.source import definition
-from .arrays.found import found
+from .arrays.filtered import Listed
 from .arrays.grid import Grid
 from .arrays.maybe import is_maybe
-from .arrays.selection import Found, Selection
+from .arrays.selection import Selection
 from .arrays.variable import Variable
 from .context.recorder import TraceContext
 from .operand import is_number, to_tracer
@@ -37,18 +37,6 @@ class Checked:
 
 tree.register(Checked, lambda checked: ((False, checked.result), None),
               lambda _, children: children[1])
-
-
-_MANY = 1 << 14  # elements, of which a program takes out some faster than NumPy does afterwards
-
-
-def returned_elements(chosen: Any) -> Any:
-    """What a function returns of chosen elements: all, and which of them; or, of many, those
-    alone. Of what may be None, and of lists of tuples, their parts."""
-    made = found(chosen)
-    size = chosen.mask.type.size if isinstance(made, Found) else None
-    many = isinstance(size, int) and size >= _MANY and made.kind == "array" and made.axis is None
-    return chosen.settled() if many else made
 
 
 def _is_said(leaf: Any) -> bool:
@@ -107,6 +95,9 @@ def results_of(
         if id(leaf) in given:
             kinds.append(given[id(leaf)])
             continue
+        listed = leaf.kind if isinstance(leaf, Listed) else ""
+        if isinstance(leaf, Listed):
+            leaf = leaf.array
         if isinstance(leaf, Grid):
             raise leaf.refused("returned")
         if isinstance(leaf, Selection):
@@ -120,5 +111,5 @@ def results_of(
         tracer = ctx.apply(to_tracer, (leaf,))
         values.append(ctx.value_of(tracer))
         whole = not tracer.ndim and not tracer.is_scalar  # as NumPy has np.asarray(3.0)
-        kinds.append("number" if tracer.weak else "0-d" if whole else "array")
+        kinds.append(listed or ("number" if tracer.weak else "0-d" if whole else "array"))
     return values, structure, tuple(kinds)

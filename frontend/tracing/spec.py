@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import Error, error
+from ...ir.graph import Value
 from ...ir.indices.index import (
     Dim,
     Expr,
@@ -87,6 +88,13 @@ class Spec:
     def __repr__(self) -> str:
         dims = ",".join("?" if dim is None else str(dim) for dim in self._shape)
         return f"Spec({self.dtype}[{dims}])"
+
+
+def specs(types: Iterable[TensorType], params: Iterable[Value]) -> list[Spec]:
+    """What results will be; a size that no parameter tells is None."""
+    known = {name for param in params for dim in param.shape for name in symbols_of(dim)}
+    return [Spec(each.dtype, [dim if symbols_of(dim) <= known else None for dim in each.shape])
+            for each in types]
 
 
 def is_spec(leaf: Any) -> bool:

@@ -34,6 +34,7 @@ from ..numpy_api.dispatch import NumpyApi
 from ..numpy_api.host import Warned
 from .arguments import Call, described
 from .arrays.closed_over import check_apart
+from .arrays.found import found
 from .arrays.views import refresh
 from .containers import Containers, Fill, Path
 from .context.active import current
@@ -49,7 +50,7 @@ from .guards.lost import check_kept, check_leaks, check_made, check_unchanged, c
 from .guards.outliving import computed, released, uncomputed
 from .guards.rebound import Rebound
 from .guards.search import Changes, guards_of
-from .results import results_of, returned_elements
+from .results import results_of
 from .values.tracer import Tracer
 
 
@@ -299,7 +300,7 @@ def _record(
     given = {id(each): at for at, each in enumerate([*inputs, *ctx.captured_arrays()])
              if isinstance(each, Tracer) and not each.argument}
     ctx.graph.results, out_tree, out_kinds = results_of(
-        ctx, function, result, chosen=returned_elements, checked=ctx.asserted is not None,
+        ctx, function, result, chosen=found, checked=ctx.asserted is not None,
         given=given)
     return out_tree, out_kinds, held
 

@@ -86,7 +86,7 @@ SOURCES = _numbered(
 BUILD = _numbered(
     "result",     # the next result
     "number",     # the next result, as one of Python's numbers
-    "whole",      # the next result, as an array without dims
+    "made",       # callable: what it makes of the next result
     "constant",   # object
     "given",      # number: this leaf itself
     "tuple",      # count, then each

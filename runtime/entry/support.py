@@ -36,7 +36,7 @@ _LIBC = frozenset({"aligned_alloc", "free", "madvise", "memcpy", "memmove", "mem
 _OBJECTS: Mapping[str, object] = MappingProxyType({
     "True": True, "False": False, "None": None, "NotImplemented": NotImplemented,
     "MemoryError": MemoryError, "float": float, "int": int, "complex": complex, "str": str,
-    "bytes": bytes, "dict": dict, "ndarray": np.ndarray, "asarray": np.asarray, "empty": (),
+    "bytes": bytes, "dict": dict, "ndarray": np.ndarray, "empty": (),
     **{name: sys.intern(name) for name in ("acquire", "release", "item")},
 })
 

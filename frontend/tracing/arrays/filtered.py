@@ -9,6 +9,7 @@ import numpy as np
 
 from ....ir.diagnose import Error, error
 from ....ir.loc import Loc
+from ....ir.record import record
 from ...face.source import user_loc
 from ..operand import broadcast, to_tracer
 from ..values.tracer import Tracer
@@ -94,3 +95,11 @@ class FilteredList(Selection):
     __mul__ = __rmul__ = __imul__ = _refusing("*")
     __sub__ = __rsub__ = __isub__ = _refusing("-")
     __truediv__ = __rtruediv__ = __itruediv__ = _refusing("/")
+
+
+@record(frozen=True)
+class Listed:
+    """Such a list as a result: an array, of which a list is made, or a list of Python's numbers."""
+
+    kind: str
+    array: Any

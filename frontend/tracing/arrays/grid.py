@@ -17,9 +17,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import Error, error
-from ...face import tree
 from ...face.source import user_loc
-from ..spec import Spec
 from .chosen import Chosen, is_basic, settled_copy
 from .selection import same_mask
 
@@ -125,32 +123,3 @@ class Grid(Chosen):
 
     def __bool__(self) -> bool:
         raise self.refused("asked for its truth value")
-
-
-class FoundGrid:
-    """A grid as a result: the array and the masks, put together as the elements themselves."""
-
-    __slots__ = ("array", "masks")
-    by_values = True
-
-    def __init__(self, grid: Grid) -> None:
-        self.array, self.masks = grid.array, grid.masks
-
-    @staticmethod
-    def elements(axes: tuple[bool, ...], array: Any, *masks: Any) -> Any:
-        """What the program gave as what the function returns; of types, theirs."""
-        if isinstance(array, Spec):
-            return Spec(array.dtype, tuple(None if chosen else dim
-                                           for chosen, dim in zip(axes, array.shape, strict=True)))
-        left = iter(masks)
-        for axis, chosen in enumerate(axes):
-            if chosen:
-                array = np.compress(next(left), array, axis)
-        return array
-
-
-tree.register(
-    FoundGrid,
-    lambda found: ((found.array, *(mask for mask in found.masks if mask is not None)),
-                   tuple(mask is not None for mask in found.masks)),
-    lambda axes, parts: FoundGrid.elements(axes, *parts))

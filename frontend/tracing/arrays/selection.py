@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,6 @@ from ....ir.types import I64
 from ...face import tree
 from ...face.source import user_loc
 from ..context.active import current
-from ..spec import Spec
 from ..values.tracer import Tracer
 from .chosen import Chosen, is_basic, settled_copy
 
@@ -372,49 +370,3 @@ def computed_alike(a: Value, b: Value, depth: int = _DEPTH) -> bool:
             and len(x.inputs) == len(y.inputs) and all(
                 computed_alike(p, q, depth - 1)
                 for p, q in zip(x.inputs, y.inputs, strict=True)))
-
-
-class Found:
-    """Elements under a mask as a result: a nest of the array and the mask, which is put together
-    as the elements themselves. Of places along an ``axis`` of the mask, it is enough."""
-
-    __slots__ = ("array", "axis", "kind", "mask")
-    by_values = True
-
-    def __init__(self, selection: Selection) -> None:
-        self.array, self.mask, self.kind = selection.array, selection.mask, selection.kind
-        places = isinstance(selection, Places) and selection.unchanged
-        self.axis = selection.axis if places else None
-
-    @staticmethod
-    def elements(how: tuple[str, int | None], *parts: Any) -> Any:
-        """What the program gave as what the function returns; of types, theirs."""
-        kind, axis = how
-        *arrays, mask = parts
-        if isinstance(mask, Spec):
-            dtype, inner = (arrays[0].dtype, arrays[0].shape[len(mask.shape):]) if arrays else (
-                np.dtype(np.int64), ())
-            return Spec(dtype, (None, *inner))
-        return _KINDS[kind](_chosen(arrays[0], mask) if arrays else mask.nonzero()[axis])
-
-
-def _chosen(array: Any, mask: Any) -> Any:
-    """``array[mask]``, for which NumPy takes long where the mask is long and changes often."""
-    if mask.size < _LONG:
-        return array[mask]
-    return array.reshape(-1, *array.shape[mask.ndim:]).compress(mask.ravel(), axis=0)
-
-
-_LONG = 500
-_KINDS: MappingProxyType[str, Callable[[Any], Any]] = MappingProxyType({
-    "array": lambda found: found, "list": list, "numbers": np.ndarray.tolist})
-tree.register(
-    Found, lambda found: ((found.mask,) if found.axis is not None else (found.array, found.mask),
-                          (found.kind, found.axis)),
-    lambda how, parts: Found.elements(how, *parts))
-
-
-def has_found(structure: tree.TreeDef) -> bool:
-    """True if a result of that structure has as many elements as values say."""
-    return getattr(structure.kind, "by_values", False) or any(
-        map(has_found, structure.children))

@@ -12,14 +12,13 @@ from types import CodeType, MappingProxyType
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
 from ....ir.graph import Graph, Value
 from ....ir.indices.index import Dim
 from ....ir.record import field, record
 from ....ir.text.printer import print_graph
 from ....ir.types import TensorType
 from ...face import tree
+from ...face.kinds import MADE
 from ...face.loading import load
 from ..arrays.variable import Variable
 from ..containers import Change, Fill, Path, filling, found_at, resolved
@@ -27,9 +26,9 @@ from ..failing import Failure
 from ..guards.guard import Guards
 from .captures import Capture
 
-# What makes a result of a scalar of NumPy's, by the kind that it has.
+# What makes a result of what native code gives, by the kind that it has.
 CONVERSIONS: MappingProxyType[str, Callable[[Any], Any]] = MappingProxyType(
-    {"number": methodcaller("item"), "0-d": np.asarray})
+    {"number": methodcaller("item"), **MADE})
 
 
 @record(frozen=True)
