@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 
 
 class Error(Exception):
-    """Base of every error that Weft raises about a user's program; ``code`` names its kind."""
+    """Base of every error that Weft raises about a user's program; ``code`` names its kind.
+
+    ``of_sizes``: a program with named sizes does not admit those of a call, whatever it would do.
+    """
+
+    of_sizes = False
 
     def __init__(
         self,

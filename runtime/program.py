@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.convert import conversion
-from ..ir.diagnose import HELD_IN_64_BITS, error
+from ..ir.diagnose import HELD_IN_64_BITS, Error, error
 from ..ir.indices.dims import bind_dims, plain_dims
 from ..ir.indices.index import Expr, symbols_of
 from ..ir.indices.walk import evaluate
@@ -325,7 +325,9 @@ def check_sizes(need: Relation, site: CheckSite, dims: Mapping[str, int]) -> Non
     if not need.holds(dims):
         values = ", ".join(f"{name} is {size}" for name, size in sorted(dims.items())
                            if name in symbols_of(need.left) | symbols_of(need.right))
-        raise check_failed(site, f" ({values})")
+        problem = check_failed(site, f" ({values})")
+        problem.of_sizes = True
+        raise problem
 
 
 def no_memory(plan: Plan, args: Sequence[Any]) -> MemoryError:
@@ -393,7 +395,7 @@ def failing(plan: Plan) -> Fail:
     return fail
 
 
-def check_failed(site: CheckSite, values: str = "") -> Exception:
+def check_failed(site: CheckSite, values: str = "") -> Error:
     """The error of a failed run-time check; ``values`` says what the sizes are."""
     of_index = site.code != "W124" or "out of range" in site.message
     hint = next((hint for part, hint in _OF_MESSAGES.items() if part in site.message), None) or (

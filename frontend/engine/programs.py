@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.diagnose import FailedAssertionError, OutOfRangeError, ShapeError, error
+from ...ir.diagnose import Error, FailedAssertionError, OutOfRangeError, ShapeError, error
 from ...ir.forks import freed
 from ..face import tree
 from ..face.boundary import leave
@@ -188,9 +188,18 @@ class Programs:
             # outdated meanwhile leads back to here, and may not for ever.
             if first and self._offer(function, found):
                 return function(*args, **kwargs)
-        found.used = time.monotonic()
         if found.traced.written and (shared := shared_memory(found.traced, call.leaves)):
             found, call = self._made_for(function, call.sharing(shared))
+        try:
+            return self._run(function, found, call)
+        except Error as problem:
+            if not problem.of_sizes or not call.signature.dynamic:
+                raise
+            unfit = problem
+        return self._run(function, *self._exactly(function, call, unfit))
+
+    def _run(self, function: Function[..., Any], found: Specialisation, call: Call) -> Any:
+        found.used = time.monotonic()
         if found.traced.changed:
             check_containers(found.traced, call.arguments())
         given = found.traced.given(call.leaves)
@@ -199,6 +208,24 @@ class Programs:
         raw = found.program.run(given)
         self._offer(function, found)
         return found.traced.results(raw, call.leaves, call.arguments)
+
+    def _exactly(
+        self, function: Function[..., Any], call: Call, unfit: Error
+    ) -> tuple[Specialisation, Call]:
+        """A program for the very sizes of a call that the one for any sizes does not admit, for
+        what may be on a way that is not taken (``x.max() if len(x) else 0.0``). Raises ``unfit``
+        where there is none, or what the function raises for such sizes."""
+        exact = Call.of(call.signature.with_dynamic({}), call.args, call.kwargs)
+        start = time.perf_counter()
+        try:
+            made, exact = self._trying(exact).until_made(
+                lambda call, request: self._specialised(function, call, request, start, False),
+                exact.sharing(call.shared))
+        except Error:
+            raise unfit from None
+        if not exact.shared:
+            self._aliases[call.structure, tuple(map(_kind_of, call.leaves))] = made
+        return made, exact
 
     def _offer(self, function: Function[..., Any], made: Specialisation) -> bool:
         """Have calls try the walk of a specialisation first; whether they did not."""
@@ -225,9 +252,11 @@ class Programs:
         return made, call
 
     def _specialised(
-        self, function: Function[..., Any], call: Call, request: Request, start: float
+        self, function: Function[..., Any], call: Call, request: Request, start: float,
+        told: bool = True
     ) -> Specialisation | Need:
-        """The program for a call, which has waited for it since ``start``."""
+        """The program for a call, which has waited for it since ``start``. That it was made is
+        ``told`` as a recompile."""
         key = Key(call.structure, call.types, call.shared, tuple(
             [id(leaf) for leaf in call.leaves if isinstance(leaf, Variable)]))
         found = self._made.get(key)
@@ -240,7 +269,7 @@ class Programs:
                 return found
             before = self._known()
             unfit, failed = self._unready(function, key)
-            differences = [] if unfit else self._recompiles.differences(
+            differences = [] if unfit or not told else self._recompiles.differences(
                 before, key, call, old or failed, self.fixed, self._trial)
             made = self._make(call, request, start) if not self._shares or self._made else recent(
                 f"program {request.capacity} {request.optional}", self._function, call.leaves,
@@ -250,7 +279,8 @@ class Programs:
                 return made
             self._keep(function, key, made)
         # Where no lock is held: who is warned may run code, and what was dropped is unmapped.
-        self._recompiles.add(differences, before, call, made.milliseconds, self._trial)
+        if told:
+            self._recompiles.add(differences, before, call, made.milliseconds, self._trial)
         return made
 
     def _known(self) -> dict[Key, Made]:
@@ -331,9 +361,13 @@ class Programs:
 
     def _trial(self, call: Call) -> Traced:
         """A trace of a call with a signature of its own, of which nothing is learned."""
+        return self._trying(call).until_made(self._traced, call)[0]
+
+    def _trying(self, call: Call) -> Attempts:
+        """Attempts at a call with a signature of its own."""
         attempts = Attempts(call.signature, self._lock, self._options.inout == "allow")
         attempts.fixed, attempts.capacity = self.fixed, self._attempts.capacity
-        return attempts.until_made(self._traced, call)[0]
+        return attempts
 
     def _traced(self, call: Call, request: Request) -> Traced | Need:
         return attempt_as_written(self._function, call, request, host=self._warned)
