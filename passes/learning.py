@@ -167,9 +167,22 @@ def _place_in_axis(ranges: Ranges, node: Node) -> Dim | None:
     return ranges.some(node.results[0].dtype, [0], [size - 1], scalar=not node.results[0].shape)
 
 
+def _place_in_last(ranges: Ranges, node: Node) -> Dim | None:
+    size = node.inputs[0].shape[-1]
+    return ranges.some(node.results[0].dtype, [0], [size - 1], scalar=False)
+
+
 def _counted(ranges: Ranges, node: Node) -> Dim | None:
     size = node.attrs["shape"][node.attrs["axis"]]
     return ranges.some(node.results[0].dtype, [0], [size - 1], scalar=False)
+
+
+def _chosen_elements(ranges: Ranges, node: Node) -> Dim | None:
+    """Elements of the first operand, and 0 where there are fewer than asked for."""
+    expr = ranges.expr(node.inputs[0])
+    low, high = ranges.least(expr), ranges.most(expr)
+    return _between(ranges, node.results[0], None if low is None else min(low, 0),
+                    None if high is None else max(high, 0))
 
 
 def _size(ranges: Ranges, node: Node) -> Dim | None:
@@ -187,6 +200,8 @@ _FORMS: Mapping[str, Callable[[Ranges, Node], Dim | None]] = MappingProxyType({
     "floordiv": _quotient, "and_": _common_bits, "shr": _shifted,
     **dict.fromkeys(("or_", "xor"), _all_bits), "narrow": _same,
     "argmax": _place_in_axis, "argmin": _place_in_axis,
+    "argsort": _place_in_last, "argpartition": _place_in_last,
+    "compress": _chosen_elements,
 })
 
 

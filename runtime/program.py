@@ -371,6 +371,7 @@ _OF_MESSAGES = MappingProxyType({
     "too large for a float": "pass a smaller number, or take NumPy's, which is inf: np.float64(x)",
     "negative number is complex": "take a complex number, complex(x), or abs(x)",
     "negative integer powers": "convert the base: float(n) of a number, x.astype(np.float64)",
+    "cannot have a negative size": "sizes are 0 or more: np.maximum(n, 0)",
     "negative shift count": "shift to the other side by its size: x >> -n for x << n",
 })
 

@@ -43,6 +43,8 @@ def floor_divide(
     if right.startswith("%"):
         empty = f(f"icmp eq {type_} {right}, {zero}")
         right = f(f"add {type_} {right}, {f(f'zext {truth} {empty} to {type_}')}")
+        if width > 1:
+            return _divided_lanes(f, left, right, quotient=quotient, width=width)
     q = f(f"sdiv {type_} {left}, {right}") if quotient else ""
     r = f(f"srem {type_} {left}, {right}")
     negative = f(f"icmp slt {type_} {r}, {zero}")
@@ -50,3 +52,15 @@ def floor_divide(
         return f(f"add {type_} {q}, {f(f'sext {truth} {negative} to {type_}')}")
     fix = f(f"select {truth} {negative}, {type_} {right}, {type_} {zero}")
     return f(f"add {type_} {r}, {fix}")
+
+
+def _divided_lanes(
+    f: FunctionText, left: str, right: str, *, quotient: bool, width: int
+) -> str:
+    """The same of lanes, for which processors have no division of integers: in floating point,
+    where the quotient of numbers below MOST_BYTES is never rounded up to an integer."""
+    type_, floats = vector_type("i64", width), vector_type("double", width)
+    a, b = (f(f"sitofp {type_} {x} to {floats}") for x in (left, right))
+    whole = f.call(floats, f"llvm.floor.v{width}f64", (floats, f(f"fdiv {floats} {a}, {b}")))
+    q = f(f"fptosi {floats} {whole} to {type_}")
+    return q if quotient else f(f"sub {type_} {left}, {f(f'mul {type_} {q}, {right}')}")

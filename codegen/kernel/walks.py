@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from ...ir.indices.affine import coefficient
 from ...ir.indices.index import row_major
+from ...ir.indices.runs import run_along
 from ...ir.kernels.kernel import Axis, Carry, Contract, Kernel, Load, Reduce, Store
 
 FEWEST = 16  # elements that fill a vector
@@ -27,6 +28,8 @@ def unit_strides(kernel: Kernel, name: str) -> int:
             weight = 2 if isinstance(stmt, Store) else 1
             offset = row_major(stmt.indices, kernel.param(stmt.param).type.shape)
             slope = coefficient(offset, name)
+            if slope is None and isinstance(stmt, Load) and (run := run_along(offset, name)):
+                slope = int(run.moves), 0
             back = slope is not None and slope[0] == -1 and isinstance(stmt, Load)
             if slope is None or (slope[0] not in (0, 1) and not back):
                 score -= weight
@@ -44,7 +47,7 @@ def vector_axis(kernel: Kernel) -> str | None:
     pairwise = {stmt.axis for stmt in kernel.body if isinstance(stmt, Reduce)
                 and stmt.order is not None and stmt.order.lanes == 1 and stmt.order.chunk}
     effects = kernel.effect_axes
-    best: tuple[bool, int, int] | None = None
+    best: tuple[bool, int, int, int] | None = None
     name = None
     for at, axis in enumerate(kernel.axes):
         if axis.name in loops and (accumulates or axis.name in pairwise):
@@ -57,7 +60,10 @@ def vector_axis(kernel: Kernel) -> str | None:
                 continue
         score = unit_strides(kernel, axis.name)
         fills = not isinstance(axis.extent, int) or axis.extent >= FEWEST
-        key = (score >= 0 and fills, score, at)
+        # Of two loops, the one in which more is read.
+        read = sum(isinstance(stmt, Load) and axis.name in kernel.value_axes[stmt.name]
+                   for stmt in kernel.body) if axis.name in loops else 0
+        key = (score >= 0 and fills, score, read, at)
         if best is None or key >= best:
             best, name = key, axis.name
     return name

@@ -8,8 +8,9 @@ far as the innermost of them goes, or further where the array has them side by s
 
 from __future__ import annotations
 
+from ..record import record
 from .affine import coefficient
-from .index import Dim, Quotient, Remainder, parts_of, symbol, symbols_of, terms_of
+from .index import Dim, Expr, Quotient, Remainder, parts_of, symbol, symbols_of, terms_of
 from .walk import substitute
 
 SHORTEST, LONGEST = 4, 1 << 31  # elements that are worth a vector, and whose number is an i32
@@ -60,3 +61,38 @@ def _divisors(offset: Dim, axis: str) -> set[int]:
                         found |= {divisor * atom.denominator for divisor in inner}
                 pending += parts_of(atom)
     return found
+
+
+@record(frozen=True)
+class Run:
+    """An offset that goes along in runs of a ``length`` with the ``number`` that is divided by it:
+    in one run by one element, or not at all."""
+
+    offset: Dim
+    number: Dim
+    length: Dim
+    moves: bool
+
+
+def run_along(offset: Dim, axis: str) -> Run | None:
+    """The runs of an offset along an axis: what is ``i//n`` and ``i mod n`` of it for one n, and
+    one sum i of the axis and what it does not move."""
+    found: tuple[Dim, Dim] | None = None
+    moves = 0
+    for monomial, scale in terms_of(offset):
+        atoms = [atom for atom in monomial if axis in symbols_of(Expr((((atom,), 1),)))]
+        if not atoms:
+            continue
+        atom = atoms[0]
+        if len(atoms) > 1 or not isinstance(atom, (Quotient, Remainder)) or (
+                found not in (None, (atom.numerator, atom.denominator))):
+            return None
+        found = atom.numerator, atom.denominator
+        if isinstance(atom, Remainder):
+            if scale != 1 or len(monomial) > 1:
+                return None
+            moves += 1
+    if found is None or axis in symbols_of(found[1]):
+        return None
+    slope = coefficient(found[0], axis)
+    return Run(offset, *found, moves > 0) if slope is not None and slope[0] == 1 else None

@@ -62,7 +62,9 @@ ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 # all memory, or those of its arguments do not agree. Then nothing has happened.
 NO_MEMORY, MISFIT = -1, -5
 EXHAUSTED = -7  # there is no memory for what is as large as a size that was measured
-MOST_BYTES = 1 << 60  # more than any machine has; sizes below it are computed without overflow
+# More than any machine has, and more elements than one can walk in a day; sizes below it are
+# computed without overflow, and divided exactly in floating point.
+MOST_BYTES = 1 << 52
 
 
 @record(frozen=True)

@@ -72,6 +72,17 @@ def totals(x: Array) -> Any:
             np.max(np.pad(x, ((1, 0), (0, 2))), 0), np.sum(x == x[:1], 0), np.any(x > x[:1], 1))
 
 
+def expanded(x: Array, y: Array) -> Any:
+    """Sums and extremes of all pairs, in which rows are not known from columns."""
+    return np.max(x[:, None] - y), np.min(y[:, None] + x), np.sum(x[:, None] * y)
+
+
+def chosen(x: Array, y: Array) -> Any:
+    """Arrays of sizes that are measured."""
+    few = x[x > 0]
+    return few, np.flatnonzero(x > 1), few[:, None] * y, y[:len(few)][::-1]
+
+
 def picked(x: Array, index: Array) -> Any:
     """Gathers and scatters."""
     return x[:, index], x[index % len(x)], np.take(x, index, 1) == x[:, index]
@@ -175,6 +186,11 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], tuple[Array, ...], bool]]
             if k == 20:
                 yield f"hosted {dtype} {(rows, k, n)} rows not known", hosted, (
                     x, y, k * np.eye(k)), True
+    for rows in ROWS[1:]:
+        for columns in SIZES:
+            x, y = whole(rng, (rows,), "f8"), whole(rng, (columns,), "f8")
+            yield f"expanded {x.shape} {y.shape}", expanded, (x, y), True
+            yield f"chosen {x.shape} {y.shape}", chosen, (x, y), True
     for images, channels, size, results in WINDOWS:
         x = whole(rng, (images, channels, size, size + 1), "f4")
         w = whole(rng, (results, channels, 3, 3), "f4")

@@ -47,11 +47,7 @@ def behind_a_number(x: Any) -> Any:
 
 
 def place_of_the_largest(x: Any) -> Any:
-    if len(x):
-        place = np.argmax(x)
-    else:
-        place = -1
-    return place
+    return np.argmax(x) if len(x) else -1
 
 
 def as_long_as(x: Any) -> Any:

@@ -3,8 +3,7 @@
     python -m fuzz.fenced --count 2000 --log fenced.log         run in tests/
 
 A finding is a program that ends its process, writes beside its arrays, or has other bits than in
-ordinary memory. What the host takes part in (sizes that are looked at), variables and arguments
-that are written are left to the other commands.
+ordinary memory. Queues, variables and arguments that are written are left to the other commands.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from support.fenced import fenced_runs
 
 from weft.frontend.engine.building.pipeline import Stages
 from weft.frontend.face.options import Options
-from weft.ir.graph import all_nodes, apart
+from weft.ir.graph import talks
 
 from .check import Outcome
 from .check_stages import arrays_of
@@ -43,7 +42,7 @@ def check(program: Program) -> Outcome:
         traced = compiled.trace(calls[0])
     except (Refused, *ERRORS) as problem:
         return Outcome("refused", str(problem))
-    if any(map(apart, all_nodes(traced.graph))):
+    if any(map(talks, traced.graph.nodes)):
         return Outcome("refused", "the host takes part")
     stages = Stages(traced.graph, Options(settings.opt, settings.runnable, settings.threads))
     for at, args in enumerate(calls):

@@ -11,8 +11,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 from ....ir.indices.affine import coefficient
-from ....ir.indices.index import Dim, Symbol, row_major, symbols_of
-from ....ir.indices.runs import PAIR
+from ....ir.indices.index import Dim, Symbol, row_major, symbol, symbols_of
+from ....ir.indices.runs import PAIR, Run, run_along
 from ....ir.indices.walk import fold
 from ....ir.kernels.kernel import Kernel, Load, Stmt, Store
 from ....ir.kernels.operands import MOST_STEP, offset_of
@@ -26,6 +26,7 @@ from .scalars import LlvmScalars, LlvmValue
 from .scope import Scope
 from .turned import Turned
 
+IN_RUN = 16  # lanes that are asked at once whether they lie in one run
 MOST_BYTES = 1024  # of a load with what lies between its lanes
 
 # Where a guarded load points that must not happen: masked lanes read nothing, but the CPU takes
@@ -176,6 +177,9 @@ class Accesses:
     def _load(self, scope: Scope, stmt: Load) -> LlvmValue:
         if stmt.name in self.turned:
             return self._load_turned(scope, stmt, self.turned[stmt.name])
+        run = self._run_of(scope, stmt)
+        if run is not None:
+            return self._load_in_runs(scope, stmt, run)
         how, offset = self._offset(scope, stmt)
         guard = scope.values[stmt.guard] if stmt.guard else None
         if how == "same" and (guard is None or guard.width == 1):
@@ -205,11 +209,74 @@ class Accesses:
             load = self.load_masked if guard is None else self._load_guarded
             ref = load(address, mask, memory, size, width)
         else:
-            on = mask or "splat (i1 true)"
-            ref = self.f.call(type_, f"llvm.masked.gather.{suffix(memory, width)}.v{width}p0",
-                              (f"<{width} x ptr>", address), ("i32", str(size)),
-                              (f"<{width} x i1>", on), (type_, "zeroinitializer"))
+            ref = self._gather(address, mask, memory, size, width)
         return self._from_memory(ref, stmt.dtype, width)
+
+    def _gather(
+        self, addresses: str, mask: str | None, memory: str, size: int, width: int
+    ) -> str:
+        type_ = vector_type(memory, width)
+        return self.f.call(type_, f"llvm.masked.gather.{suffix(memory, width)}.v{width}p0",
+                           (f"<{width} x ptr>", addresses), ("i32", str(size)),
+                           (f"<{width} x i1>", mask or "splat (i1 true)"),
+                           (type_, "zeroinitializer"))
+
+    def _run_of(self, scope: Scope, stmt: Load) -> Run | None:
+        """The runs of a load whose lanes may lie in several of them, as those of ``x[i//n]`` and
+        ``x[i mod n]`` along i: of lanes in one run the first one is enough to know."""
+        if scope.vector is None or scope.mask is not None or stmt.guard:
+            return None
+        run = run_along(offset_of(self.kernel, stmt), scope.vector)
+        fits = run is not None and self._lane_independent(scope, run.length) and not (
+            isinstance(run.length, int) and run.length < min(scope.width, IN_RUN))
+        return run if fits and run is not None and all(
+            name == scope.vector or self._lane_independent(scope, symbol(name))
+            for name in symbols_of(run.offset)) else None
+
+    def _load_in_runs(self, scope: Scope, stmt: Load, run: Run) -> LlvmValue:
+        """The lanes of a load in vectors that are short enough to lie in one run mostly."""
+        assert scope.vector is not None
+        first, width = scope.axes[scope.vector], min(scope.width, IN_RUN)
+        parts = [self._load_in_run(replace(scope, width=width, axes={
+            **scope.axes, scope.vector: self.f(f"add i64 {first}, {at}")}), stmt, run)
+            for at in range(0, scope.width, width)]
+        while len(parts) > 1:
+            parts = [self._beside(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
+        return parts[0]
+
+    def _beside(self, one: LlvmValue, other: LlvmValue) -> LlvmValue:
+        lanes = ", ".join(f"i32 {lane}" for lane in range(2 * one.width))
+        ref = self.f(f"shufflevector {one.type} {one.ref}, {other.type} {other.ref}, "
+                     f"<{2 * one.width} x i32> <{lanes}>")
+        return LlvmValue(ref, one.dtype, 2 * one.width)
+
+    def _load_in_run(self, scope: Scope, stmt: Load, run: Run) -> LlvmValue:
+        """A vector load, or a scalar one, where all lanes are in one run; else a gather."""
+        f, width, memory, size = self.f, scope.width, memory_type(stmt.dtype), stmt.dtype.itemsize
+        length = self._scalar_dim(scope, run.length)
+        long, one, several, ready = (f.fresh(label) for label in (
+            "long", "one", "several", "ready"))
+        f.branch(f(f"icmp sge i64 {length}, {width}"), long, several)
+        f.place(long)
+        first = floor_divide(f, self._scalar_dim(scope, run.number), length, quotient=False)
+        f.branch(f(f"icmp slt i64 {f(f'add i64 {first}, {width - 1}')}, {length}"), one, several)
+        f.place(one)
+        address = self._address(stmt, LlvmValue(self._scalar_dim(scope, run.offset), "i64"))
+        together = width if run.moves else 1
+        near = self.s.splat(self._from_memory(
+            f(f"load {vector_type(memory, together)}, ptr {address}, align {size}"), stmt.dtype,
+            together), width)
+        ways = [(near.ref, f.block)]
+        f.jump(ready)
+        f.place(several)
+        addresses = self._address(stmt, self.index(scope, run.offset))
+        far = self._from_memory(
+            self._gather(addresses, None, memory, size, width), stmt.dtype, width)
+        ways.append((far.ref, f.block))
+        f.jump(ready)
+        f.place(ready)
+        known = ", ".join(f"[ {ref}, %{block} ]" for ref, block in ways)
+        return LlvmValue(f(f"phi {near.type} {known}"), near.dtype, width)
 
     def _load_back(
         self, scope: Scope, stmt: Load, offset: LlvmValue, guard: LlvmValue | None

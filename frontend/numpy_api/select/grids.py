@@ -24,6 +24,7 @@ from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.selection import Selection, same_mask
 from ...tracing.context.active import current
 from ...tracing.context.distance import is_computed
+from ...tracing.context.lanes import lane_numbers
 from ...tracing.operand import as_int, axes_of, axis_of, cast, masked, strong
 from ...tracing.values.tracer import SymbolicDim, Tracer
 from ..arrange.shape import flip
@@ -141,6 +142,11 @@ def side_by_side(operands: Sequence[Any]) -> tuple[list[Any], tuple[Any, ...]]:
     for axis in range(-rank, 0):
         there = [grid.masks[axis] for grid in grids if grid is not None and grid.ndim >= -axis]
         masks.append(next((mask for mask in there if mask is not None), None))
+    most = max(sum(mask is not None for mask in grid.masks) for grid in grids if grid is not None)
+    if sum(mask is not None for mask in masks) > most and not lane_numbers():
+        # It has more places than any operand: that many elements would be computed for nothing.
+        # In a batch each example chooses others, and there is no other way.
+        raise next(grid for grid in grids if grid is not None).refused("combined along axes")
     arrays = []
     for x, grid in zip(operands, grids, strict=True):
         if grid is None:
