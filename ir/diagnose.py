@@ -14,7 +14,7 @@ existing ``except`` clauses keep working.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 class Error(Exception):
     """Base of every error that Weft raises about a user's program; ``code`` names its kind.
 
-    ``of_sizes``: a program with named sizes does not admit those of a call, whatever it would do.
+    ``of_sizes`` are the sizes by name that a program does not admit, whatever it would do.
     """
 
-    of_sizes = False
+    of_sizes: Mapping[str, int] | None = None
 
     def __init__(
         self,

@@ -323,10 +323,11 @@ def ask_sizes(plan: Plan, args: Sequence[Any]) -> None:
 def check_sizes(need: Relation, site: CheckSite, dims: Mapping[str, int]) -> None:
     """Raise the error of a requirement that does not hold."""
     if not need.holds(dims):
-        values = ", ".join(f"{name} is {size}" for name, size in sorted(dims.items())
-                           if name in symbols_of(need.left) | symbols_of(need.right))
+        used = symbols_of(need.left) | symbols_of(need.right)
+        sizes = {name: size for name, size in sorted(dims.items()) if name in used}
+        values = ", ".join(f"{name} is {size}" for name, size in sizes.items())
         problem = check_failed(site, f" ({values})")
-        problem.of_sizes = True
+        problem.of_sizes = sizes
         raise problem
 
 

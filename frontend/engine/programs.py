@@ -65,6 +65,7 @@ from .storing import Keeper
 
 _trace = ACTIVE.get  # the trace that records the running code, looked up at each call
 _ALIASES = 4096  # raw argument kinds remembered for one function
+FEW = 1  # a size that a function may ask for, as nothing or one alone is often dealt with apart
 
 
 class Programs:
@@ -196,7 +197,7 @@ class Programs:
             if not problem.of_sizes or not call.signature.dynamic:
                 raise
             unfit = problem
-        return self._run(function, *self._exactly(function, call, unfit))
+        return self._run_exactly(function, call, unfit)
 
     def _run(self, function: Function[..., Any], found: Specialisation, call: Call) -> Any:
         found.used = time.monotonic()
@@ -209,23 +210,36 @@ class Programs:
         self._offer(function, found)
         return found.traced.results(raw, call.leaves, call.arguments)
 
-    def _exactly(
-        self, function: Function[..., Any], call: Call, unfit: Error
-    ) -> tuple[Specialisation, Call]:
-        """A program for the very sizes of a call that the one for any sizes does not admit, for
-        what may be on a way that is not taken (``x.max() if len(x) else 0.0``). Raises ``unfit``
-        where there is none, or what the function raises for such sizes."""
-        exact = Call.of(call.signature.with_dynamic({}), call.args, call.kwargs)
+    def _run_exactly(self, function: Function[..., Any], call: Call, unfit: Error) -> Any:
+        """A call with sizes that the program for any sizes does not admit, for what may be on a way
+        that is not taken (``x.max() if len(x) else 0.0``): by one in which sizes of 0 and 1 are
+        known, or else by one for these very sizes. Raises ``unfit`` where there is none, or what
+        the function raises for such sizes."""
+        few = {name for name, size in (unfit.of_sizes or {}).items() if size <= FEW}
         start = time.perf_counter()
+        for exact in [call.of_sizes(few)] * bool(few) + [call.of_sizes(None)]:
+            found = self._made_exactly(function, exact, start)
+            if found is None:
+                continue
+            try:
+                result = self._run(function, *found)
+            except Error as problem:
+                if problem.of_sizes is None:
+                    raise
+                continue
+            if not call.shared:
+                self._aliases[call.structure, tuple(map(_kind_of, call.leaves))] = found[0]
+            return result
+        raise unfit
+
+    def _made_exactly(
+        self, function: Function[..., Any], exact: Call, start: float
+    ) -> tuple[Specialisation, Call] | None:
         try:
-            made, exact = self._trying(exact).until_made(
-                lambda call, request: self._specialised(function, call, request, start, False),
-                exact.sharing(call.shared))
+            return self._trying(exact).until_made(functools.partial(
+                self._specialised, function, start=start, told=False), exact)
         except Error:
-            raise unfit from None
-        if not exact.shared:
-            self._aliases[call.structure, tuple(map(_kind_of, call.leaves))] = made
-        return made, exact
+            return None
 
     def _offer(self, function: Function[..., Any], made: Specialisation) -> bool:
         """Have calls try the walk of a specialisation first; whether they did not."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import error
-from ...ir.indices.index import Dim, symbols_of
+from ...ir.indices.index import Dim, Expr, symbols_of
 from ...ir.record import record, replace
 from ...ir.types import BOOL, C128, F64, I64, TensorType, dtype_of
 from ..face import tree
@@ -61,6 +61,17 @@ class Call:
     def of(signature: Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
         """A call, flattened once for all that is to be known of it."""
         return Call(signature, args, kwargs, *signature.flatten(args, kwargs))
+
+    def of_sizes(self, names: Collection[str] | None) -> Call:
+        """The same call, of which dims that count on these symbols, or all, are what they are."""
+        dynamic = {plain_path(name): {
+            axis: str(dim) for axis, dim in enumerate(type_.shape)
+            if isinstance(dim, Expr) and symbols_of(dim).isdisjoint(names)}
+            for name, (_, type_) in zip(self.names, self.types, strict=True)
+        } if names is not None else {}
+        signature = self.signature.with_dynamic({name: dims for name, dims in dynamic.items()
+                                                 if dims})
+        return Call.of(signature, self.args, self.kwargs).sharing(self.shared)
 
     def with_fixed(self, names: Iterable[str]) -> Call:
         """The same call, of which these leaves are static, too."""

@@ -86,6 +86,18 @@ def test_equal_sizes_that_are_asked_for() -> None:
         assert compiled(np.ones(n), np.ones(m)) == summed(np.ones(n), np.ones(m))
 
 
+def test_one_program_for_all_sizes_beside_one_of_one() -> None:
+    """A size of 1 is known, the other one has a name."""
+    compiled = weft.compile(lambda x, y: x * y + 1, on_recompile="error",
+                            dynamic={"x": {0: "n"}, "y": {0: "m"}})
+    for n, m in ((3, 3), (3, 1), (4, 1), (9, 1), (1, 5), (1, 7), (1, 1), (2, 2)):
+        x, y = np.arange(n) + 0.5, np.arange(m) - 2.0
+        np.testing.assert_array_equal(compiled(x, y), x * y + 1)
+    assert len(compiled.signatures) == 3
+    with pytest.raises(weft.Error, match="W105"):
+        compiled(np.ones(3), np.ones(2))
+
+
 def test_what_the_function_raises_for_such_sizes() -> None:
     @weft.compile(dynamic={"x": {0: "n"}})
     def last(x: Any) -> Any:
