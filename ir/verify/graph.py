@@ -155,16 +155,23 @@ def check_types(scope: Scope) -> Problems:
 
 
 def check_dims(scope: Scope) -> Problems:
-    """Symbolic dims have plain names and occur in the type of what is given."""
+    """Symbolic dims have plain names and occur in the type of what is given, or are measured
+    above."""
     known = scope.known_dims
+    later = {name for node in scope.graph.nodes if node.op.kind is Kind.EXTENT
+             for name in symbols_in(node.attrs["size"])}
     for name in sorted(known - scope.dims):
         if name in RESERVED or not re.fullmatch(r"[^\W\d][\w.]*", name):
             yield None, f"'{name}' is not a name for a dim"
     for node in scope.graph.nodes:
         parts: Iterable[Any] = (*node.attrs.values(), *(value.type for value in node.results))
-        unknown = frozenset[str]().union(*map(symbols_in, parts)) - known
-        if unknown:
-            yield node, f"dim {min(unknown)} is not in the type of any parameter or variable"
+        used = frozenset[str]().union(*map(symbols_in, parts))
+        if used - known:
+            yield node, f"dim {min(used - known)} is not in the type of any parameter or variable"
+        if node.op.kind is Kind.EXTENT:
+            later -= used
+        elif used & later:
+            yield node, f"dim {min(used & later)} is measured below"
         for index in index_of(node):
             if index in known or index in RESERVED or not re.fullmatch(r"[^\W\d][\w.]*", index):
                 yield node, f"the index '{index}' is taken or no name for a dim"

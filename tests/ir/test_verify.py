@@ -113,6 +113,12 @@ def _unbound_dim(graph: Graph) -> None:
     b.dim(size=symbol("s"))
 
 
+def _measured_below(graph: Graph) -> None:
+    b = Builder(graph, OPS, share=False, fold=False)
+    number = b.dim(size=symbol("s"))
+    b.emit(OPS["extent"], (number,), {"size": symbol("s")})
+
+
 def _bad_dim_name(graph: Graph) -> None:
     graph.add_param(parse_type("f32[mod1]").with_shape((symbol("nan"),)), "z")
 
@@ -174,6 +180,7 @@ BROKEN_GRAPHS: list[tuple[str, Callable[[Graph], None], str]] = [
     ("check_types", _attr("sum", "axes", (7,)), "out of range"),
     ("check_types", _attr("sum", "axes", ("a",)), "the row of sum fails"),
     ("check_dims", _unbound_dim, "at 'dim': dim s is not in the type of any parameter"),
+    ("check_dims", _measured_below, "at 'dim': dim s is measured below"),
     ("check_dims", _bad_dim_name, "'nan' is not a name for a dim"),
     ("check_effects", _effect_in_body, "read_var inside the body"),
     ("check_effects", _no_variable, "no variable 'v'"),
