@@ -54,6 +54,7 @@ from ..sorts.long_row import is_long_row
 from ..target import Target
 from ..text import FunctionText
 from .fused import fused_loop
+from .groups import Members, group_function
 from .measure import Measured, measure_function
 from .values import Values
 
@@ -105,7 +106,6 @@ class Row:
         return f"{self.TYPE} {{ ptr {self.function}, {numbers} }}"
 
 
-Members = tuple[tuple[Kernel, int, int], ...]  # of a group: see ``_group_function``
 STATUS = 0   # the register that holds the address at which a failed check leaves its number
 THREADS = 1  # the one that holds how many threads the program may use
 
@@ -360,7 +360,7 @@ class StepTable:
         name = self._groups.get(members)
         if name is None:
             name = self._groups[members] = f"{self.plan.name}_group{len(self.functions)}"
-            self.functions.append(_group_function(name, members))
+            self.functions.append(group_function(name, members))
         return name
 
     def _fused(self, loop: Loop) -> None:
@@ -509,23 +509,3 @@ class StepTable:
             at = element(f, "i64", "%registers", self.arenas[home.size])
             arena = f(f"load ptr, ptr {at}, align 8")
         return f(f"getelementptr i8, ptr {arena}, i64 {value(home.offset)}")
-
-
-def _group_function(name: str, members: Members) -> FunctionText:
-    """Tasks [begin, end) of several kernels, which are numbered through; each has its context at
-    some slot of the whole one, and a number of tasks (negative: ``~n`` is slot n)."""
-    f = FunctionText("void", name, [("ptr", "context"), ("i64", "begin"), ("i64", "end"),
-                                    ("ptr", "scratch")],
-                     linkage="internal", attributes="noinline nounwind")
-    begin, end = "%begin", "%end"
-    for kernel, start, count in members:
-        tasks = str(count) if count >= 0 else f(
-            f"load i64, ptr {element(f, 'i64', '%context', ~count)}, align 8")
-        first = f.call("i64", "llvm.smax.i64", ("i64", begin), ("i64", "0"))
-        last = f.call("i64", "llvm.smin.i64", ("i64", end), ("i64", tasks))
-        with f.when(f(f"icmp slt i64 {first}, {last}")):
-            own = element(f, "i64", "%context", start)
-            f.do(f"call void @{kernel.name}(ptr {own}, i64 {first}, i64 {last}, ptr %scratch)")
-        begin, end = f(f"sub i64 {begin}, {tasks}"), f(f"sub i64 {end}, {tasks}")
-    f.ret()
-    return f
