@@ -34,9 +34,11 @@ class Attempts:
     become."""
 
     def __init__(
-        self, signature: Signature, lock: AbstractContextManager[Any], inout: bool
+        self, signature: Signature, lock: AbstractContextManager[Any], inout: bool,
+        measures: bool
     ) -> None:
-        self.signature, self._lock, self._inout = signature, lock, inout
+        self.signature, self._lock = signature, lock
+        self._inout, self._measures = inout, measures
         self.fixed: Mapping[str, str] = {}
         self.capacity = FIRST
 
@@ -104,7 +106,7 @@ class Attempts:
     def _request(self, call: Call) -> Request:
         """What to begin with: no capacity, if a number may say how long lists become."""
         return Request(0 if call.numbers(bool, int, float) else self.capacity, flags=True,
-                       inout=self._inout)
+                       inout=self._inout, measures=self._measures)
 
     def _fix(self, reasons: Mapping[str, str]) -> None:
         """Have just these arguments be static by themselves, from now on."""

@@ -83,7 +83,7 @@ class Programs:
         self._made: dict[Key, Specialisation] = {}
         self._aliases: dict[Any, Specialisation] = {}
         self._lock = freed(threading.RLock())
-        self._attempts = Attempts(signature, self._lock, options.inout == "allow")
+        self._attempts = self._attempts_at(signature)
         self._keeper = Keeper(function, name, options, signature)
         self.methods: Methods[Function[..., Any]] = Methods(self._lock)
         self._recompiles, self.history = recompiles, recompiles.history
@@ -379,9 +379,14 @@ class Programs:
 
     def _trying(self, call: Call) -> Attempts:
         """Attempts at a call with a signature of its own."""
-        attempts = Attempts(call.signature, self._lock, self._options.inout == "allow")
+        attempts = self._attempts_at(call.signature)
         attempts.fixed, attempts.capacity = self.fixed, self._attempts.capacity
         return attempts
+
+    def _attempts_at(self, signature: Signature) -> Attempts:
+        options = self._options
+        return Attempts(signature, self._lock, options.inout == "allow",
+                        all(device.startswith("cpu") for device in options.devices))
 
     def _traced(self, call: Call, request: Request) -> Traced | Need:
         return attempt_as_written(self._function, call, request, host=self._warned)

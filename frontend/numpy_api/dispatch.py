@@ -30,6 +30,7 @@ from ..tracing.operand import (
     masked,
     matched,
     reshape,
+    shape_of,
     strong,
     to_tracer,
 )
@@ -51,6 +52,7 @@ from .select import counted, grids, masks, runs, sets, take  # noqa: F401
 from .select.chosen import ANYWHERE, ON_SELECTIONS
 from .select.index import getitem
 from .select.update import update
+from .select.windows import Part, measured
 
 # Functions whose results are repeated where out= is larger, as those of ufuncs are.
 _OF_UFUNCS = frozenset((np.clip, np.fix, np.isposinf, np.isneginf, np.percentile,
@@ -223,6 +225,7 @@ class NumpyApi:
         index = masks.as_mask(x, index)
         if masks.is_mask(index):
             return masks.select(x, index)
+        given, index = index, measured(shape_of(x), index)
         chosen = masks.among(x, index)
         chosen = grids.grid_of(x, index) if chosen is None else chosen
         chosen = runs.run_of(x, index) if chosen is None else chosen
@@ -248,7 +251,7 @@ class NumpyApi:
             views.link(result, views.Indexed(
                 x, lambda base: getitem(base, index),
                 lambda base, new: update(base, index, new, "set")))
-        result.taken = (x, index)
+        result.taken = (x, given)
         return result
 
     def realised(self, x: Selection | Grid) -> Tracer:
@@ -317,4 +320,4 @@ def _is_basic(item: Any) -> bool:
     """True for what makes a view when an array is indexed with it."""
     if isinstance(item, Tracer):
         return item.ndim == 0
-    return item is None or item is Ellipsis or isinstance(item, (slice, int, np.integer))
+    return item is None or item is Ellipsis or isinstance(item, (slice, Part, int, np.integer))

@@ -30,6 +30,7 @@ from .index import getitem
 from .masks import is_mask
 from .runs import flat
 from .update import update as put
+from .windows import Part
 
 
 def realised(x: Selection | Grid) -> Tracer:
@@ -37,11 +38,11 @@ def realised(x: Selection | Grid) -> Tracer:
     def take(base: Any) -> Any:
         return getitem(base, index)
 
+    if isinstance(x, Run):
+        part = Part(as_dim(x.start), as_dim(x.length))
+        return current().api.getitem(x.array, part)  # type: ignore[no-any-return]
     if isinstance(x, Grid):
         index, array = _places_in_grid(x), x.array
-    elif isinstance(x, Run):
-        number = current().emit("iota", axis=0, dtype=I64, shape=(as_dim(x.length),))
-        index, array = (number + x.start,), x.array
     elif x.known is not None:
         index, array = np.nonzero(x.known), x.array
     else:

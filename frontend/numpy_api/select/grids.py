@@ -24,7 +24,6 @@ from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.selection import Selection, same_mask
 from ...tracing.context.active import current
 from ...tracing.context.distance import is_computed
-from ...tracing.context.lanes import lane_numbers
 from ...tracing.operand import as_int, axes_of, axis_of, cast, masked, strong
 from ...tracing.values.tracer import SymbolicDim, Tracer
 from ..arrange.shape import flip
@@ -43,7 +42,7 @@ from .masks import (
     not_nothing,
 )
 from .runs import aligned, within
-from .windows import length_of
+from .windows import length_of, may_measure
 
 _BOOL = np.dtype(bool)
 
@@ -143,9 +142,8 @@ def side_by_side(operands: Sequence[Any]) -> tuple[list[Any], tuple[Any, ...]]:
         there = [grid.masks[axis] for grid in grids if grid is not None and grid.ndim >= -axis]
         masks.append(next((mask for mask in there if mask is not None), None))
     most = max(sum(mask is not None for mask in grid.masks) for grid in grids if grid is not None)
-    if sum(mask is not None for mask in masks) > most and not lane_numbers():
+    if sum(mask is not None for mask in masks) > most and may_measure():
         # It has more places than any operand: that many elements would be computed for nothing.
-        # In a batch each example chooses others, and there is no other way.
         raise next(grid for grid in grids if grid is not None).refused("combined along axes")
     arrays = []
     for x, grid in zip(operands, grids, strict=True):

@@ -37,7 +37,7 @@ from ...tracing.operand import (
     to_tracer,
 )
 from ...tracing.values.tracer import SymbolicDim, Tracer
-from .windows import window_of
+from .windows import Part, window_of
 
 _INT = np.dtype(np.int64)
 
@@ -112,6 +112,8 @@ def parse(shape: tuple[Dim, ...], index: Any) -> Index:
         layout.append(axis)
         if isinstance(item, Tracer):
             axes.append(item)
+        elif isinstance(item, Part):
+            axes.append(Span(item.start, 1, item.count))
         elif isinstance(item, slice):
             axes.append(_span(item, shape[axis], axis))
         else:
@@ -130,7 +132,7 @@ def as_number(dim: Dim) -> Any:
 
 def _prepared(item: Any) -> Any:
     """Index arrays become tracers of i32 or i64; the rest stays."""
-    if item is None or item is Ellipsis or isinstance(item, (slice, SymbolicDim)):
+    if item is None or item is Ellipsis or isinstance(item, (slice, Part, SymbolicDim)):
         return item
     if isinstance(item, (bool, np.bool_)):
         raise _boolean()

@@ -15,15 +15,14 @@ from ....ir.indices.index import product
 from ....ir.types import I64
 from ...tracing.arrays.selection import Firsts, Run, Selection, between
 from ...tracing.context.active import current
-from ...tracing.context.distance import bound_of, bounds_of, is_computed
-from ...tracing.operand import as_dim, as_int, cast, reshape, strong, to_tracer
+from ...tracing.context.distance import bound_of, is_computed
+from ...tracing.operand import as_int, cast, reshape, strong, to_tracer
 from ...tracing.values.tracer import SymbolicDim, Tracer
 from ..arrange.shape import flip, ravel
 from .index import as_number, getitem
-from .windows import length_of
+from .windows import ends_of, is_natural, is_number, length_of
 
 _I64 = np.dtype(np.int64)
-_FAR = 1 << 62  # beyond the end of any array
 
 
 def computed_slice(index: Any) -> tuple[tuple[Any, ...], slice] | None:
@@ -31,7 +30,7 @@ def computed_slice(index: Any) -> tuple[tuple[Any, ...], slice] | None:
     and the slice; None for other indices, and where the code tells how long the slice is
     (``windows``)."""
     items = index if isinstance(index, tuple) else (index,)
-    at = next((at for at, item in enumerate(items) if not _is_int(item)), None)
+    at = next((at for at, item in enumerate(items) if not is_number(item)), None)
     if at is None or not isinstance(items[at], slice):
         return None
     run, rest = items[at], items[at + 1:]
@@ -41,7 +40,7 @@ def computed_slice(index: Any) -> tuple[tuple[Any, ...], slice] | None:
             bound is None or is_computed(bound) or isinstance(bound, (int, np.integer, SymbolicDim))
             for bound in bounds):
         return None
-    if not all(item is None or item is Ellipsis or isinstance(item, slice) or _is_int(item)
+    if not all(item is None or item is Ellipsis or isinstance(item, slice) or is_number(item)
                for item in rest):
         return None
     step = 1 if run.step is None else as_int(run.step, "slice step")
@@ -51,9 +50,12 @@ def computed_slice(index: Any) -> tuple[tuple[Any, ...], slice] | None:
     return (*items[:at], whole, *rest), slice(*bounds, step)
 
 
-def _is_int(item: Any) -> bool:
-    return (isinstance(item, (int, np.integer)) and not isinstance(item, bool)) or (
-        isinstance(item, SymbolicDim) or is_computed(item))
+def run_of(x: Any, index: Any) -> Selection | None:
+    """``x[a:b]`` for a computed a or b, as a view of x; None for other indices."""
+    found = computed_slice(index)
+    if found is None:
+        return None
+    return taken_run(x, *found)
 
 
 def within(number: Any, size: Any, run: slice) -> Any:
@@ -78,14 +80,6 @@ def within(number: Any, size: Any, run: slice) -> Any:
     return inside
 
 
-def run_of(x: Any, index: Any) -> Selection | None:
-    """``x[a:b]`` for a computed a or b, as a view of x; None for other indices."""
-    found = computed_slice(index)
-    if found is None:
-        return None
-    return taken_run(x, *found)
-
-
 def taken_run(x: Any, whole: Any, run: slice) -> Selection:
     """The elements of a slice with a computed end along its axis, which ``whole`` takes whole."""
     if run.start is None and run.step == 1 and is_natural(run.stop):
@@ -99,31 +93,6 @@ def taken_run(x: Any, whole: Any, run: slice) -> Selection:
         return Run(part, start, stop, current().builder.locs, shares=isinstance(x, Tracer))
     part, mask = parts_of_run(x, whole, run)
     return Selection(part, mask, current().builder.locs, shares=isinstance(x, Tracer))
-
-
-def ends_of(run: slice, size: Any) -> tuple[Any, Any]:
-    """From where to where a slice goes of so many elements, neither beyond an end of them."""
-    def end(bound: Any, default: Any) -> Any:
-        if bound is None:
-            return default
-        if is_computed(bound):
-            if bound.dtype == np.uint64:
-                bound = np.minimum(bound, np.uint64(_FAR))
-            bound = cast(to_tracer(bound), _I64)
-        if is_computed(bound) and is_natural(bound):
-            most = bound_of(current(), bound)
-            spare = as_dim(size) - most if most is not None and isinstance(
-                size, (int, SymbolicDim)) else None
-            return bound if isinstance(spare, int) and spare >= 0 else np.minimum(bound, size)
-        return np.where(np.less(bound, 0), np.maximum(bound + size, 0), np.minimum(bound, size))
-
-    return end(run.start, 0), end(run.stop, size)
-
-
-def is_natural(x: Any) -> bool:
-    """Whether a computed integer is known not to be negative."""
-    found = bounds_of(current(), x) if is_computed(x) else None
-    return found is not None and isinstance(found.least, int) and found.least >= 0
 
 
 def parts_of_run(x: Any, whole: Any, run: slice) -> tuple[Tracer, Any]:

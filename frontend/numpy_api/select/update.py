@@ -43,7 +43,7 @@ from .grids import as_grid, chosen_in, grid_of, side_by_side, whole_of
 from .index import Index, Span, arranged_shape, getitem, index_operands, parse, take_spans
 from .masks import as_mask, assigned, fitted_mask, is_mask, known_mask
 from .runs import aligned, computed_slice, flat, taken_run
-from .windows import window_of
+from .windows import measured, window_of
 
 Shape = tuple[Dim, ...]
 
@@ -56,6 +56,7 @@ def update(x: Any, index: Any, value: Any, mode: str) -> Tracer:
     index = as_mask(x, index)
     if mode == "add" and x.dtype.kind == "b":
         raise error("W111", "cannot add to a bool array", types=[x.type])
+    index = measured(x.type.shape, index)
     part = grid_of(x, index)
     if part is not None:
         return _update_grid(x, index, as_grid(part), value, mode)

@@ -125,7 +125,8 @@ class Request:
     ``flags``: bools among the arguments rather become static than that the program branches on
     them. ``inout``: arrays among the arguments, and those from around, may be written to, which
     the caller then sees. ``known``: of which arrays from around the numbers are (``Known``), but
-    for those that are ``written``, by their ids."""
+    for those that are ``written``, by their ids. ``measures``: sizes may be measured, as plans of
+    CPUs do, where elements of a whole array would do."""
 
     capacity: int = 0
     optional: bool = False
@@ -133,6 +134,7 @@ class Request:
     inout: bool = False
     known: int = 0
     written: frozenset[int] = frozenset()
+    measures: bool = True
     loops: Loops = field(default_factory=Loops)
 
 
