@@ -40,7 +40,10 @@ def of_matrices(x: Any, a: Any, b: Any) -> Any:
     v[0] = 7
     q = m[a:b, a:b]
     q -= 1
-    return m, v.T @ v, q.shape[0], m[a:b].sum(0), m[2, a:b], m[None, ..., a:b], m[a:, 3], m.T[a:b]
+    i = np.argmax(m[:, 0])
+    m[i, a:b] += m[a:b, i:i + 1].sum()
+    return (m, v.T @ v, q.shape[0], m[a:b].sum(0), m[2, a:b], m[None, ..., a:b], m[a:, 3], m.T[a:b],
+            m[i, a:b], m[a:b, i], m[a:b, i:i + 1])
 
 
 @pytest.mark.parametrize("function", [computed, written, of_matrices])

@@ -71,9 +71,10 @@ def measured(shape: Sequence[Dim], index: Any) -> Any:
     if not any(map(is_open, items)) or not all(map(_is_plain, items)) or not may_measure():
         return index
     used = sum(map(_axes, items))
-    if used > len(shape) or items.count(Ellipsis) > 1:
+    dots = [at for at, item in enumerate(items) if item is Ellipsis]
+    if used > len(shape) or len(dots) > 1:
         return index  # which is said elsewhere
-    at = items.index(Ellipsis) if Ellipsis in items else len(items)
+    at = dots[0] if dots else len(items)
     items[at:at + 1] = [slice(None)] * (len(shape) - used)
     sizes = iter(shape)
     return tuple([item if item is None else _part(item, next(sizes)) for item in items])
