@@ -78,6 +78,9 @@ class Attempts:
             if loops is not None:
                 request = replace(request, loops=loops)
                 continue
+            if found.measured and request.measures and not found.static:
+                request = replace(request, measures=False, loops=Loops())
+                continue
             problem = (conflict if _asks(unknown) else unknown) or found.problem
             assert problem is not None  # else there are loops to go on with
             if not isinstance(problem, Error):

@@ -14,7 +14,7 @@ from ...ir.loc import Loc
 from ...ir.record import replace
 from ..face.source import definition, is_internal
 from ..tracing.arguments import Call
-from ..tracing.context.request import Loops, Need, Request
+from ..tracing.context.request import Need, Request
 from ..tracing.context.traced import Traced
 from ..tracing.guards.weakmethod import WeakMethod
 from ..tracing.trace import attempt, done
@@ -48,13 +48,16 @@ def attempt_as_written(
 def trace_as_written(function: Callable[..., Any], call: Call, **options: Any) -> Traced:
     """The rewritten copy of a function, traced with those loops that work. Raises TracerError
     (W201) for what needs more than that."""
-    loops: Loops | None = Loops()
-    while loops is not None:
-        found = attempt_as_written(function, call, Request(loops=loops), **options)
-        if isinstance(found, Traced):
-            return found
-        loops = loops.after(found)
-    return done(found)
+    request = Request()
+    while True:
+        found = attempt_as_written(function, call, request, **options)
+        loops = None if isinstance(found, Traced) else request.loops.after(found)
+        if loops is not None:
+            request = replace(request, loops=loops)
+        elif isinstance(found, Need) and found.measured and request.measures:
+            request = Request(measures=False)
+        else:
+            return done(found)
 
 
 @functools.lru_cache(1024)

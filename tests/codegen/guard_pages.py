@@ -83,6 +83,17 @@ def chosen(x: Array, y: Array) -> Any:
     return few, np.flatnonzero(x > 1), few[:, None] * y, y[:len(few)][::-1]
 
 
+def parted(x: Array, k: Array) -> Any:
+    """Parts that are written in turn, of which nobody knows that one ends where the other begins.
+    """
+    x = x.copy()
+    parts = [x[:k], x[k:]]
+    for add in range(2):
+        for part in parts:
+            part += add
+    return x, parts[0]
+
+
 def picked(x: Array, index: Array) -> Any:
     """Gathers and scatters."""
     return x[:, index], x[index % len(x)], np.take(x, index, 1) == x[:, index]
@@ -186,6 +197,11 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], tuple[Array, ...], bool]]
             if k == 20:
                 yield f"hosted {dtype} {(rows, k, n)} rows not known", hosted, (
                     x, y, k * np.eye(k)), True
+    for rows in ROWS:
+        for at in {0, rows // 2, rows}:
+            for dynamic in (False, True):
+                yield f"parted {rows} {at} {dynamic}", parted, (
+                    whole(rng, (rows,), "f8"), np.array(at)), dynamic
     for rows in ROWS[1:]:
         for columns in SIZES:
             x, y = whole(rng, (rows,), "f8"), whole(rng, (columns,), "f8")

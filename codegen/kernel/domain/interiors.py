@@ -13,7 +13,8 @@ piece of a map (``pieces``) may store what is there already.
 
 from __future__ import annotations
 
-from ....ir.indices.index import Dim, symbol
+from ....ir.indices.dims import nonnegative
+from ....ir.indices.index import Dim, minimum, positive, symbol
 from ....ir.indices.walk import substitute
 from ....ir.kernels.kernel import Const, Index, Kernel, Load, Stmt, Store
 from ....ir.plans.plan import Plan
@@ -39,8 +40,15 @@ def _inside(kernel: Kernel, shared: Pairs) -> Kernel:
         while len(found) > 1 and _is_nothing(kernel, split.axis, found[-1], shared):
             found = found[:-1]
         if found is not ranges:
-            kernel = _cut(kernel, split.axis, [first for first, _ in found], found[-1][1])
+            extent = kernel.axis(split.axis).extent
+            begins = [_inside_of(extent, first) for first, _ in found]
+            kernel = _cut(kernel, split.axis, begins, _inside_of(extent, found[-1][1]))
     return kernel
+
+
+def _inside_of(extent: Dim, point: Dim) -> Dim:
+    """Where a condition turns in an axis: at its end, if it would turn behind it."""
+    return point if nonnegative(extent - point) else minimum(point, extent)
 
 
 def _is_nothing(kernel: Kernel, axis: str, part: tuple[Dim, Dim], shared: Pairs) -> bool:
@@ -53,13 +61,14 @@ def _is_nothing(kernel: Kernel, axis: str, part: tuple[Dim, Dim], shared: Pairs)
 def _cut(kernel: Kernel, axis: str, begins: list[Dim], end: Dim) -> Kernel:
     """The kernel from the first of some places of an axis to the end; the others split it."""
     first, *rest = begins
+    size = end - first if nonnegative(end - first) else positive(end - first)
     found = piece(kernel, {axis: (first, end)}) if not rest else kernel
-    place = {axis: symbol(axis, end - first) + first}
+    place = {axis: symbol(axis, size) + first}
     splits = [replace(each, points=tuple(point - first for point in rest))
               if each.axis == axis else each for each in kernel.splits]
     return replace(
         found, body=tuple([_moved(stmt, place) for stmt in found.body]),
-        axes=tuple(replace(each, extent=end - first) if each.name == axis else each
+        axes=tuple(replace(each, extent=size) if each.name == axis else each
                    for each in kernel.axes),
         splits=tuple([each for each in splits if each.points]))
 

@@ -144,6 +144,7 @@ def side_by_side(operands: Sequence[Any]) -> tuple[list[Any], tuple[Any, ...]]:
     most = max(sum(mask is not None for mask in grid.masks) for grid in grids if grid is not None)
     if sum(mask is not None for mask in masks) > most and may_measure():
         # It has more places than any operand: that many elements would be computed for nothing.
+        current().asked.measured = True
         raise next(grid for grid in grids if grid is not None).refused("combined along axes")
     arrays = []
     for x, grid in zip(operands, grids, strict=True):

@@ -84,6 +84,7 @@ def _part(item: Any, size: Dim) -> Any:
     if not is_open(item):
         return item
     start, stop = ends_of(item, _dim(size))
+    current().asked.measured = True
     return Part(as_dim(start), as_dim(np.maximum(stop - start, 0)))
 
 

@@ -47,6 +47,7 @@ class Need:
     straight: bool = False  # loops that do not branch had better be, too: they draw many nodes
     known: int = 0  # of which arrays from around the numbers had better be known (``Known``)
     written: frozenset[int] = frozenset()  # arrays whose numbers are known, and had better not be
+    measured: bool = False  # sizes were measured, which may be why
 
 
 class Start(Enum):
@@ -151,6 +152,7 @@ class Asked:
             Error, tuple[frozenset[str], bool, bool]] = WeakKeyDictionary()
         self.capacity: Error | None = None  # of the list that has asked for it
         self.optional = False
+        self.measured = False  # sizes, where elements of a whole array would have done
 
     def behind(
         self, problem: Error, numbers: frozenset[str], truth: bool = False, outside: bool = False
@@ -164,4 +166,4 @@ class Asked:
         """What a trace lacks that has ended in this."""
         found = self._numbers.get(problem) if isinstance(problem, Error) else None
         return Need(problem, *(found or (frozenset(), False, False)), problem is self.capacity,
-                    self.optional)
+                    self.optional, measured=self.measured)
