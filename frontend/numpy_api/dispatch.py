@@ -51,8 +51,8 @@ from .registry import ROWS, full_name, meant
 from .select import counted, grids, masks, runs, sets, take  # noqa: F401
 from .select.chosen import ANYWHERE, ON_SELECTIONS
 from .select.index import getitem
+from .select.parts import Part, measured
 from .select.update import update
-from .select.windows import Part, measured
 
 # Functions whose results are repeated where out= is larger, as those of ufuncs are.
 _OF_UFUNCS = frozenset((np.clip, np.fix, np.isposinf, np.isneginf, np.percentile,

@@ -17,7 +17,7 @@ from ...tracing.arrays.selection import Firsts
 from ...tracing.context.active import current
 from ...tracing.context.distance import bounds_of, is_computed
 from ...tracing.operand import is_choice
-from ..select.windows import is_natural
+from ..select.parts import is_natural
 
 
 def longest_of(shape: Any, empty: bool = False) -> tuple[Any, ...] | None:

@@ -28,9 +28,9 @@ from ...tracing.values.tracer import Tracer
 from ..registry import ROWS
 from .index import getitem
 from .masks import is_mask
+from .parts import Part
 from .runs import flat
 from .update import update as put
-from .windows import Part
 
 
 def realised(x: Selection | Grid) -> Tracer:

@@ -41,8 +41,9 @@ from .masks import (
     is_mask,
     not_nothing,
 )
+from .parts import may_measure
 from .runs import aligned, within
-from .windows import length_of, may_measure
+from .windows import length_of
 
 _BOOL = np.dtype(bool)
 

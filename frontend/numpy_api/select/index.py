@@ -37,7 +37,8 @@ from ...tracing.operand import (
     to_tracer,
 )
 from ...tracing.values.tracer import SymbolicDim, Tracer
-from .windows import Part, window_of
+from .parts import Part
+from .windows import window_of
 
 _INT = np.dtype(np.int64)
 

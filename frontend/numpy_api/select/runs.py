@@ -20,7 +20,8 @@ from ...tracing.operand import as_int, cast, reshape, strong, to_tracer
 from ...tracing.values.tracer import SymbolicDim, Tracer
 from ..arrange.shape import flip, ravel
 from .index import as_number, getitem
-from .windows import ends_of, is_natural, is_number, length_of
+from .parts import ends_of, is_natural, is_number
+from .windows import length_of
 
 _I64 = np.dtype(np.int64)
 

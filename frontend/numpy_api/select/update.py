@@ -42,8 +42,9 @@ from ..elements.elementwise import fresh
 from .grids import as_grid, chosen_in, grid_of, side_by_side, whole_of
 from .index import Index, Span, arranged_shape, getitem, index_operands, parse, take_spans
 from .masks import as_mask, assigned, fitted_mask, is_mask, known_mask
+from .parts import measured
 from .runs import aligned, computed_slice, flat, taken_run
-from .windows import measured, window_of
+from .windows import window_of
 
 Shape = tuple[Dim, ...]
 

@@ -9,7 +9,6 @@ which one does fails.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,8 @@ from ....ir.indices.index import Dim
 from ....ir.record import record
 from ....ir.types import I64
 from ...tracing.context.active import current
-from ...tracing.context.distance import bound_of, bounds_of, distance, is_computed
-from ...tracing.operand import as_dim, as_int, broadcast, cast, to_tracer
+from ...tracing.context.distance import distance, is_computed
+from ...tracing.operand import as_int, broadcast, cast
 from ...tracing.values.tracer import SymbolicDim, Tracer
 
 _INT = np.dtype(np.int64)
@@ -48,99 +47,15 @@ class Window:
                               axes=(self.axis,))
 
 
-@record(frozen=True)
-class Part:
-    """An item of an index: so many elements of an axis, from one on."""
-
-    start: Dim
-    count: Dim
-
-
-def may_measure() -> bool:
-    """Whether an array of a size that values say is better than a whole one of which some elements
-    are chosen: not in a loop, whose rounds would measure each time, nor in a batch, of which each
-    example has another size, nor where other devices than CPUs may compute."""
-    ctx = current()
-    return not ctx.nested and not ctx.endless and ctx.request.measures
-
-
-def measured(shape: Sequence[Dim], index: Any) -> Any:
-    """The index with parts whose sizes are measured in the place of slices with computed ends; as
-    it is where that may not be."""
-    items = list(index) if isinstance(index, tuple) else [index]
-    if not any(map(is_open, items)) or not all(map(_is_plain, items)) or not may_measure():
-        return index
-    used = sum(map(_axes, items))
-    dots = [at for at, item in enumerate(items) if item is Ellipsis]
-    if used > len(shape) or len(dots) > 1:
-        return index  # which is said elsewhere
-    at = dots[0] if dots else len(items)
-    items[at:at + 1] = [slice(None)] * (len(shape) - used)
-    sizes = iter(shape)
-    return tuple([item if item is None else _part(item, next(sizes)) for item in items])
-
-
-def _part(item: Any, size: Dim) -> Any:
-    if not is_open(item):
-        return item
-    start, stop = ends_of(item, _dim(size))
-    current().asked.measured = True
-    return Part(as_dim(start), as_dim(np.maximum(stop - start, 0)))
-
-
-def _is_plain(item: Any) -> bool:
-    """Whether an item of an index is no array, and no slice with a computed end that has a step."""
-    return item is None or item is Ellipsis or is_number(item) or (
-        isinstance(item, slice) and (not is_open(item) or item.step in (None, 1)))
-
-
-def is_open(item: Any) -> bool:
-    """Whether an item of an index is a slice of which the code does not tell how long it is."""
-    return isinstance(item, slice) and (is_computed(item.start) or is_computed(item.stop)) and all(
-        bound is None or is_number(bound) for bound in (item.start, item.stop)) and (
-        length_of(item) is None)
-
-
-def is_number(item: Any) -> bool:
-    """Whether an item of an index is a whole number, known or not."""
-    return (isinstance(item, (int, np.integer)) and not isinstance(item, bool)) or (
-        isinstance(item, SymbolicDim) or is_computed(item))
-
-
-def ends_of(run: slice, size: Any) -> tuple[Any, Any]:
-    """From where to where a slice goes of so many elements, neither beyond an end of them."""
-    def end(bound: Any, default: Any) -> Any:
-        if bound is None:
-            return default
-        if is_computed(bound):
-            if bound.dtype == np.uint64:
-                bound = np.minimum(bound, np.uint64(_FAR))
-            bound = cast(to_tracer(bound), _INT)
-        if is_computed(bound) and is_natural(bound):
-            most = bound_of(current(), bound)
-            spare = as_dim(size) - most if most is not None and isinstance(
-                size, (int, SymbolicDim)) else None
-            return bound if isinstance(spare, int) and spare >= 0 else np.minimum(bound, size)
-        return np.where(np.less(bound, 0), np.maximum(bound + size, 0), np.minimum(bound, size))
-
-    return end(run.start, 0), end(run.stop, size)
-
-
-def is_natural(x: Any) -> bool:
-    """Whether a computed integer is known not to be negative."""
-    found = bounds_of(current(), x) if is_computed(x) else None
-    return found is not None and isinstance(found.least, int) and found.least >= 0
-
-
 def window_of(x: Tracer, index: Any) -> Window | None:
     """The first slice of an index that starts at a computed place. Raises TracerError (W201) where
     it is not known how many elements it has."""
     items = list(index) if isinstance(index, tuple) else [index]
     for at, item in enumerate(items):
         if isinstance(item, slice) and (is_computed(item.start) or is_computed(item.stop)):
-            before = sum(_axes(part) for part in items[:at])
+            before = sum(axes_of(part) for part in items[:at])
             if any(part is Ellipsis for part in items[:at]):
-                before = x.ndim - sum(_axes(part) for part in items[at:])
+                before = x.ndim - sum(axes_of(part) for part in items[at:])
             if not 0 <= before < x.ndim:
                 return None  # too many indices, which is said elsewhere
             rest = (*items[:at], slice(None), *items[at + 1:])
@@ -148,7 +63,7 @@ def window_of(x: Tracer, index: Any) -> Window | None:
     return None
 
 
-def _axes(item: Any) -> int:
+def axes_of(item: Any) -> int:
     """How many axes an item of an index is about."""
     if item is None or item is Ellipsis:
         return 0
@@ -177,14 +92,14 @@ def _places(item: slice, size: Dim, axis: int) -> Tracer:
     if count == 0:  # wherever it is
         return current().emit("iota", axis=0, dtype=I64, shape=(0,))
     start: Any = (cast(item.start, _INT) if is_computed(item.start) else
-                  cast(item.stop, _INT) - _dim(length))
-    stop, last = start + _dim(length), start + _dim((count - 1) * step)
-    high = _dim(size - 1)
+                  cast(item.stop, _INT) - dim_of(length))
+    stop, last = start + dim_of(length), start + dim_of((count - 1) * step)
+    high = dim_of(size - 1)
     if step > 0:
-        spare = np.where(start < 0, np.minimum(start + _dim(size), -1 - stop), high - last)
+        spare = np.where(start < 0, np.minimum(start + dim_of(size), -1 - stop), high - last)
     else:
         spare = high - start
-        spare = np.where(stop < 0, np.minimum(last + _dim(size), -1 - start), spare)
+        spare = np.where(stop < 0, np.minimum(last + dim_of(size), -1 - start), spare)
     message = f"a slice of {count} elements is out of range for axis {axis} with size {size}"
     start = current().emit("ensure", start, cast(spare, _INT), message=message)
     steps: Any = current().emit("iota", axis=0, dtype=I64, shape=(count,))
@@ -200,7 +115,7 @@ def _untold(item: slice, axis: int) -> Error:
                       "np.where(np.arange(n) < i, x, 0)")
 
 
-def _dim(dim: Dim) -> Any:
+def dim_of(dim: Dim) -> Any:
     return dim if isinstance(dim, int) else SymbolicDim(current(), dim)
 
 
