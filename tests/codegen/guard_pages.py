@@ -202,8 +202,8 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], tuple[Array, ...], bool]]
             for dynamic in (False, True):
                 yield f"parted {rows} {at} {dynamic}", parted, (
                     whole(rng, (rows,), "f8"), np.array(at)), dynamic
-    for rows in ROWS[1:]:
-        for columns in SIZES:
+    for rows in ROWS[1::2]:
+        for columns in SIZES[::3]:
             x, y = whole(rng, (rows,), "f8"), whole(rng, (columns,), "f8")
             yield f"expanded {x.shape} {y.shape}", expanded, (x, y), True
             yield f"chosen {x.shape} {y.shape}", chosen, (x, y), True

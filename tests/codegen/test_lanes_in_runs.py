@@ -21,8 +21,9 @@ def pairs(x: Any, y: Any) -> Any:
     return (apart * apart).sum(), apart.max(), np.abs(apart).min(), (apart > 0).sum()
 
 
-@pytest.mark.parametrize("columns", [1, 2, 3, 7, 15, 16, 17, 31, 64, 100, 1000])
-@pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "u1"])
+@pytest.mark.parametrize(("columns", "dtype"), [
+    (1, "f8"), (2, "f4"), (3, "i4"), (7, "f8"), (15, "u1"), (16, "f8"), (17, "f4"), (31, "f8"),
+    (64, "i4"), (100, "f8"), (1000, "f4")])
 def test_all_pairs(columns: int, dtype: str) -> None:
     x, y = (RNG.integers(0, 100, size).astype(dtype) for size in (67, columns))
     found = {name: [np.asarray(part).tobytes() for part in weft.compile(pairs, **options)(x, y)]
