@@ -98,8 +98,9 @@ class ExportJob:
             number = next(node for node in all_nodes(traced.graph) if apart(node))
             raise error("W123", "a result has a size that is not known before the function runs: "
                                 "it cannot be exported", locs=number.locs,
-                        hint="pass the size as an argument of plain Python, which is static, or "
-                             "return the whole array and a mask")
+                        hint="keep the whole array and a mask (return x and the mask, not "
+                             "x[mask]), or pass the size as an argument of plain Python, which is "
+                             "static")
         if traced.out_tree.kind is Checked:
             raise error("W113", "a function that only checks has no result to export",
                         locs=user_loc(), hint="return a value")
