@@ -296,7 +296,7 @@ def fewer_elements_than_the_mask_takes() -> None:
     @weft.compile
     def move(x: Any, n: Any) -> Any:
         y = x.copy()
-        y[:n] = x[n:]  # here
+        y[x < n] = x[x >= n]  # here
         return y
 
     move(np.arange(5.0), 2)
