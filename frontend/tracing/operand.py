@@ -384,6 +384,11 @@ def as_dim(x: Any) -> Dim:
     return as_int(x, "size")
 
 
+def as_number(dim: Dim) -> Any:
+    """An int as it is, a symbolic one as a traced int."""
+    return dim if isinstance(dim, int) else SymbolicDim(current(), dim)
+
+
 def is_choice(x: Any) -> bool:
     """True for a number that is made of Python's among the arguments alone, which become static
     when it is asked for."""

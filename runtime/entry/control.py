@@ -67,16 +67,17 @@ class Control(Hook):
         self._put("hook", self.function)
         if steps is not None:
             status = ctypes.c_int32.from_buffer(self._block, OFFSETS["status"])
-            serving = _serving(self._found, steps, status)
-            next(serving)
-            self._host = _HOST(serving.send)
-            self._put("host", self._host)
+            self._host = self._answering("host", _HOST, _serving(self._found, steps, status))
         if make is not None:
             size = ctypes.c_int64.from_buffer(self._block, OFFSETS["size"])
-            making = _making(self._found, make, size)
-            next(making)
-            self._sized = _SIZED(making.send)
-            self._put("sized", self._sized)
+            self._sized = self._answering("sized", _SIZED, _making(self._found, make, size))
+
+    def _answering(self, field: str, kind: Any, answers: Generator[Any, Any, None]) -> Any:
+        """Have native code call a generator that waits; what is called, which is to be held."""
+        next(answers)
+        function = kind(answers.send)
+        self._put(field, function)
+        return function
 
     def _put(self, field: str, function: Any) -> None:
         self._block[OFFSETS[field] // 8] = ctypes.cast(function, ctypes.c_void_p).value or 0

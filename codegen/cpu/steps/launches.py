@@ -23,7 +23,8 @@ from ....ir.record import record
 from ..host.layout import element
 from ..host.poll import ask_at_times, begin_control, field, return_status
 from ..text import FunctionText
-from .table import STATUS, THREADS, Kind, Row, StepTable, Word
+from .rows import STATUS, THREADS, Kind, Row, Word
+from .table import StepTable
 
 UNROLLED = 8   # rows
 WRITTEN = 64   # words

@@ -16,10 +16,9 @@ from ....ir.indices.index import Dim
 from ....ir.ops.hosted.fourier import OPPOSITE
 from ....ir.types import BF16, I64, as_dtype
 from ...tracing.context.active import current
-from ...tracing.operand import as_dim, axes_of, axis_of, cast, required, strong
+from ...tracing.operand import as_dim, as_number, axes_of, axis_of, cast, required, strong
 from ...tracing.values.tracer import Tracer
 from ..registry import numpy
-from ..select.index import as_number
 
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 _C64, _C128 = np.dtype(np.complex64), np.dtype(np.complex128)

@@ -14,6 +14,7 @@ from ...tracing.context.active import context_for, current
 from ...tracing.operand import (
     array_dtype,
     as_int,
+    as_number,
     broadcast,
     cast,
     contains_tracer,
@@ -26,7 +27,7 @@ from ..arrange.join import concatenate
 from ..arrange.shape import atleast, flip, ravel, sliding_window_view
 from ..elements.elementwise import fresh
 from ..registry import meant, numpy
-from ..select.index import Span, as_number, getitem, take_spans
+from ..select.index import Span, getitem, take_spans
 
 _F64 = np.dtype(np.float64)
 _FEW = 16  # factors of a polynomial that are multiplied one by one

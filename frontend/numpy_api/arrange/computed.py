@@ -16,9 +16,9 @@ from ....ir.indices.dims import larger
 from ....ir.indices.index import Dim
 from ....ir.types import I64
 from ...tracing.context.active import current
-from ...tracing.operand import cast, strong
+from ...tracing.operand import as_number, cast, strong
 from ...tracing.values.tracer import Tracer
-from ..select.index import as_number, getitem
+from ..select.index import getitem
 
 _I64 = np.dtype(np.int64)
 

@@ -16,6 +16,7 @@ from ...tracing.operand import (
     Kind,
     as_dim,
     as_int,
+    as_number,
     as_shape,
     broadcast,
     cast,
@@ -31,7 +32,6 @@ from ...tracing.operand import (
 from ...tracing.values.tracer import SymbolicDim, Tracer
 from ..elements.elementwise import fresh
 from ..registry import numpy
-from ..select.index import as_number
 from .bounded import first_of, longest_of
 
 _I64 = np.dtype(np.int64)

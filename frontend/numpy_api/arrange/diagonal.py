@@ -19,11 +19,11 @@ from ....ir.indices.index import Dim, divide
 from ....ir.types import I64
 from ...tracing.arrays import views
 from ...tracing.context.active import current
-from ...tracing.operand import as_int, cast, reshape, strong, to_tracer
+from ...tracing.operand import as_int, as_number, cast, reshape, strong, to_tracer
 from ...tracing.values.tracer import Tracer
 from ..elements.elementwise import fresh, store, writable
 from ..registry import numpy
-from ..select.index import Span, as_number, getitem, take_spans
+from ..select.index import Span, getitem, take_spans
 from .create import band
 from .shape import moveaxis, ravel
 

@@ -20,6 +20,7 @@ from ...tracing.operand import (
     array_dtype,
     as_dim,
     as_int,
+    as_number,
     axis_of,
     broadcast,
     cast,
@@ -35,7 +36,7 @@ from ...tracing.operand import (
 )
 from ...tracing.values.tracer import Tracer
 from ..registry import meaning, numpy
-from ..select.index import Span, as_number, getitem, order_of, take_spans
+from ..select.index import Span, getitem, order_of, take_spans
 from .computed import with_rows, without
 from .shape import atleast, moveaxis, ravel
 

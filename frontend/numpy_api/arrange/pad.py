@@ -18,6 +18,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ...tracing.context.active import current
 from ...tracing.operand import (
+    as_number,
     axis_of,
     broadcast,
     cast,
@@ -31,7 +32,7 @@ from ...tracing.operand import (
 )
 from ...tracing.values.tracer import Tracer
 from ..registry import numpy
-from ..select.index import Span, as_number, take_spans
+from ..select.index import Span, take_spans
 
 Pair = Sequence[Any]  # what is before an axis, and what is behind it
 _STATISTICS: Mapping[str, Callable[..., Any]] = MappingProxyType({

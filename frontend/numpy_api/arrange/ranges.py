@@ -10,11 +10,19 @@ from ....ir.diagnose import error
 from ....ir.indices.index import Dim
 from ....ir.types import I64
 from ...tracing.context.active import current
-from ...tracing.operand import as_dim, as_int, as_shape, cast, reshape, result_dtype, strong
+from ...tracing.operand import (
+    as_dim,
+    as_int,
+    as_number,
+    as_shape,
+    cast,
+    reshape,
+    result_dtype,
+    strong,
+)
 from ...tracing.values.tracer import Tracer
 from ..elements.elementwise import fresh
 from ..registry import numpy
-from ..select.index import as_number
 from .create import zeros
 from .shape import flip
 

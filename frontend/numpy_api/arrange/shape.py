@@ -20,6 +20,7 @@ from ...tracing.context.active import current
 from ...tracing.operand import (
     as_dim,
     as_int,
+    as_number,
     as_shape,
     at_most_one,
     axes_of,
@@ -37,7 +38,7 @@ from ...tracing.operand import (
 from ...tracing.values.tracer import Tracer
 from ..elements.elementwise import fresh
 from ..registry import numpy
-from ..select.index import Span, as_number, getitem, take_spans
+from ..select.index import Span, getitem, take_spans
 
 _I64 = np.dtype(np.int64)
 

@@ -14,11 +14,10 @@ from ....ir.diagnose import error
 from ....ir.indices.dims import larger, nonnegative
 from ....ir.indices.index import Dim
 from ...tracing.context.active import current
-from ...tracing.operand import as_int, axis_of, cast, required, reshape, strong
+from ...tracing.operand import as_int, as_number, axis_of, cast, required, reshape, strong
 from ...tracing.values.tracer import Tracer
 from ..arrange.shape import moveaxis, ravel
 from ..registry import numpy
-from ..select.index import as_number
 
 _BYTE = np.dtype(np.uint8)
 

@@ -18,11 +18,11 @@ from ....ir.indices.index import product
 from ....ir.types import I64, keeps_kind, number_kind
 from ...tracing.arrays.buffer import Buffer
 from ...tracing.context.active import current
-from ...tracing.operand import broadcast, cast, reshape, strong
+from ...tracing.operand import as_number, broadcast, cast, reshape, strong
 from ...tracing.values.tracer import Tracer
 from ..arrange.join import concatenate
 from ..arrange.shape import ravel
-from ..select.index import as_number, getitem
+from ..select.index import getitem
 from ..select.masks import is_mask
 from .sort import lexsort
 

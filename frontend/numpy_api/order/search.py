@@ -10,6 +10,7 @@ from ....ir.diagnose import error
 from ....ir.indices.dims import differ
 from ...tracing.context.active import current
 from ...tracing.operand import (
+    as_number,
     broadcast,
     cast,
     is_number,
@@ -22,7 +23,7 @@ from ...tracing.operand import (
 from ...tracing.values.tracer import Tracer
 from ..arrange.shape import flip, ravel
 from ..registry import numpy
-from ..select.index import as_number, getitem
+from ..select.index import getitem
 from .sort import searched_dtype, searchsorted
 
 _F64 = np.dtype(np.float64)

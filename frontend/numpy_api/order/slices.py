@@ -12,11 +12,10 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.index import product
 from ...tracing.context.active import current
-from ...tracing.operand import cast, reshape, strong
+from ...tracing.operand import as_number, cast, reshape, strong
 from ...tracing.values.tracer import Tracer
 from ..arrange.shape import moveaxis, ravel
 from ..registry import meaning
-from ..select.index import as_number
 from .at import merged
 
 _INT64 = np.dtype(np.int64)

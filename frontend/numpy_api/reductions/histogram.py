@@ -14,6 +14,7 @@ from ...tracing.context.active import current
 from ...tracing.operand import (
     as_dim,
     as_int,
+    as_number,
     broadcast,
     cast,
     contains_tracer,
@@ -30,7 +31,7 @@ from ..arrange.ranges import linspace
 from ..arrange.shape import ravel
 from ..order.sort import searchsorted
 from ..registry import numpy
-from ..select.index import as_number, getitem
+from ..select.index import getitem
 
 _I64, _F64 = np.dtype(np.int64), np.dtype(np.float64)
 

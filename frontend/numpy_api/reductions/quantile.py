@@ -22,6 +22,7 @@ from ....ir.record import record, replace
 from ....ir.types import as_dtype, number_kind
 from ...tracing.context.active import current
 from ...tracing.operand import (
+    as_number,
     axes_of,
     broadcast,
     cast,
@@ -37,7 +38,6 @@ from ..arrange.join import concatenate
 from ..arrange.shape import moveaxis, transpose
 from ..order.sort import FEW, argsort, ranked, ranked_columns, sort
 from ..registry import numpy
-from ..select.index import as_number
 from ..select.take import take_along_axis
 
 _I64, _F64 = np.dtype(np.int64), np.dtype(np.float64)

@@ -20,6 +20,7 @@ from ....ir.types import as_dtype
 from ...tracing.context.active import current
 from ...tracing.operand import (
     as_int,
+    as_number,
     axes_of,
     axis_of,
     broadcast,
@@ -38,7 +39,6 @@ from ...tracing.values.tracer import Tracer
 from ..arrange.shape import ravel
 from ..elements.elementwise import answer, fresh
 from ..registry import numpy
-from ..select.index import as_number
 
 _BOOL, _F32, _F64 = np.dtype(bool), np.dtype(np.float32), np.dtype(np.float64)
 

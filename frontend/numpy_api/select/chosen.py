@@ -24,13 +24,13 @@ from ....ir.types import I64, number_kind
 from ...tracing.arrays import views
 from ...tracing.arrays.selection import Places, Selection
 from ...tracing.context.active import current
-from ...tracing.operand import cast, masked, reshape, result_dtype, strong
+from ...tracing.operand import as_number, cast, masked, reshape, result_dtype, strong
 from ...tracing.values.tracer import Tracer
 from ..arrange.shape import ravel
 from ..reductions.reduce import root, square_of_size
 from ..registry import numpy
 from .grids import multiplied, product
-from .index import as_number, getitem
+from .index import getitem
 from .masks import not_nothing
 from .runs import aligned, flat, sliced
 from .stacked import STACKED

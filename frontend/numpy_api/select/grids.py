@@ -24,12 +24,12 @@ from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.selection import Selection, same_mask
 from ...tracing.context.active import current
 from ...tracing.context.distance import is_computed
-from ...tracing.operand import as_int, axes_of, axis_of, cast, masked, strong
+from ...tracing.operand import as_int, as_number, axes_of, axis_of, cast, masked, strong
 from ...tracing.values.tracer import SymbolicDim, Tracer
 from ..arrange.shape import flip
 from ..binding import bound
 from ..registry import ROWS, full_name
-from .index import as_number, getitem
+from .index import getitem
 from .masks import (
     COUNT,
     EXTREMES,

@@ -28,6 +28,7 @@ from ...tracing.context.active import current
 from ...tracing.operand import (
     as_dim,
     as_int,
+    as_number,
     broadcast,
     cast,
     common_shape,
@@ -124,11 +125,6 @@ def parse(shape: tuple[Dim, ...], index: Any) -> Index:
             axes.append(to_tracer(as_number(start), _INT) if fancy else
                         Span(start, 1, 1, keep=False))
     return Index(tuple(axes), tuple(layout), together, tuple(needs))
-
-
-def as_number(dim: Dim) -> Any:
-    """An int as it is, a symbolic one as a traced int."""
-    return dim if isinstance(dim, int) else SymbolicDim(current(), dim)
 
 
 def _prepared(item: Any) -> Any:

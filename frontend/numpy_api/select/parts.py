@@ -18,9 +18,9 @@ from ....ir.indices.index import Dim
 from ....ir.record import record
 from ...tracing.context.active import current
 from ...tracing.context.distance import bound_of, bounds_of, is_computed
-from ...tracing.operand import as_dim, cast, to_tracer
+from ...tracing.operand import as_dim, as_number, cast, to_tracer
 from ...tracing.values.tracer import SymbolicDim
-from .windows import axes_of, dim_of, length_of
+from .windows import axes_of, length_of
 
 _INT = np.dtype(np.int64)
 _FAR = 1 << 62  # beyond the end of any array
@@ -61,7 +61,7 @@ def measured(shape: Sequence[Dim], index: Any) -> Any:
 def _part(item: Any, size: Dim) -> Any:
     if not is_open(item):
         return item
-    start, stop = ends_of(item, dim_of(size))
+    start, stop = ends_of(item, as_number(size))
     current().asked.measured = True
     return Part(as_dim(start), as_dim(np.maximum(stop - start, 0)))
 

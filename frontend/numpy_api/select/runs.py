@@ -16,10 +16,10 @@ from ....ir.types import I64
 from ...tracing.arrays.selection import Firsts, Run, Selection, between
 from ...tracing.context.active import current
 from ...tracing.context.distance import bound_of, is_computed
-from ...tracing.operand import as_int, cast, reshape, strong, to_tracer
+from ...tracing.operand import as_int, as_number, cast, reshape, strong, to_tracer
 from ...tracing.values.tracer import SymbolicDim, Tracer
 from ..arrange.shape import flip, ravel
-from .index import as_number, getitem
+from .index import getitem
 from .parts import ends_of, is_natural, is_number
 from .windows import length_of
 

@@ -14,13 +14,13 @@ from ....ir.diagnose import error
 from ....ir.indices.index import product
 from ...tracing.arrays.selection import Selection
 from ...tracing.context.active import current
-from ...tracing.operand import axes_of, axis_of, cast, reshape, result_dtype, strong
+from ...tracing.operand import as_number, axes_of, axis_of, cast, reshape, result_dtype, strong
 from ...tracing.values.tracer import Tracer
 from ..arrange.shape import ravel
 from ..registry import numpy
 from .chosen import chosen, counted, firsts, joined, lengths
 from .grids import plain
-from .index import as_number, getitem
+from .index import getitem
 
 _LIKE = np.zeros(1)
 _ALL, _COUNTS, _INVERSE = (type(function(_LIKE)) for function in (

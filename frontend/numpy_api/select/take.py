@@ -18,6 +18,7 @@ from ...tracing.context.active import current
 from ...tracing.operand import (
     as_dim,
     as_int,
+    as_number,
     as_shape,
     axis_of,
     broadcast,
@@ -36,7 +37,7 @@ from ...tracing.values.tracer import Tracer
 from ..arrange.shape import ravel
 from ..elements.elementwise import fresh, store, writable
 from ..registry import numpy
-from .index import as_number, getitem, order_of
+from .index import getitem, order_of
 from .update import update
 
 _BOOL, _I64 = np.dtype(bool), np.dtype(np.int64)

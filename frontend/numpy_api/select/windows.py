@@ -20,8 +20,8 @@ from ....ir.record import record
 from ....ir.types import I64
 from ...tracing.context.active import current
 from ...tracing.context.distance import distance, is_computed
-from ...tracing.operand import as_int, broadcast, cast
-from ...tracing.values.tracer import SymbolicDim, Tracer
+from ...tracing.operand import as_int, as_number, broadcast, cast
+from ...tracing.values.tracer import Tracer
 
 _INT = np.dtype(np.int64)
 _FAR = 1 << 62  # beyond the end of any array
@@ -92,14 +92,14 @@ def _places(item: slice, size: Dim, axis: int) -> Tracer:
     if count == 0:  # wherever it is
         return current().emit("iota", axis=0, dtype=I64, shape=(0,))
     start: Any = (cast(item.start, _INT) if is_computed(item.start) else
-                  cast(item.stop, _INT) - dim_of(length))
-    stop, last = start + dim_of(length), start + dim_of((count - 1) * step)
-    high = dim_of(size - 1)
+                  cast(item.stop, _INT) - as_number(length))
+    stop, last = start + as_number(length), start + as_number((count - 1) * step)
+    high = as_number(size - 1)
     if step > 0:
-        spare = np.where(start < 0, np.minimum(start + dim_of(size), -1 - stop), high - last)
+        spare = np.where(start < 0, np.minimum(start + as_number(size), -1 - stop), high - last)
     else:
         spare = high - start
-        spare = np.where(stop < 0, np.minimum(last + dim_of(size), -1 - start), spare)
+        spare = np.where(stop < 0, np.minimum(last + as_number(size), -1 - start), spare)
     message = f"a slice of {count} elements is out of range for axis {axis} with size {size}"
     start = current().emit("ensure", start, cast(spare, _INT), message=message)
     steps: Any = current().emit("iota", axis=0, dtype=I64, shape=(count,))
@@ -113,10 +113,6 @@ def _untold(item: slice, axis: int) -> Error:
                          "function runs", types=[traced.type],
                  hint="slice a number of elements that is known: x[i:i + 3]; or choose with "
                       "np.where(np.arange(n) < i, x, 0)")
-
-
-def dim_of(dim: Dim) -> Any:
-    return dim if isinstance(dim, int) else SymbolicDim(current(), dim)
 
 
 def _moved(x: Tracer, source: int, target: int) -> Tracer:
