@@ -384,3 +384,15 @@ def test_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(weft.Error, match="W404: gpu:0 needs Triton") as caught:
             wrong()
         assert "pip install 'weft[gpu]'" in str(caught.value)
+
+
+def test_chosen_elements_of_a_gpu() -> None:
+    """Nothing measures a size there: the whole array and a mask come back."""
+    x, m = np.array([1.0, -2, 3, 0.5]), np.arange(12.0).reshape(3, 4)
+    for function, args in ((lambda x: x[x > 0], (x,)), (lambda x: x[:np.argmax(x)], (x,)),
+                           (lambda x: np.nonzero(x > 0)[0], (x,)), (lambda m: m[m[:, 1] > 4], (m,)),
+                           (lambda m: m[:, :np.argmax(m[0])], (m,)),
+                           (lambda x: [v for v in x if v > 0], (x,))):
+        found = weft.compile(function, device="gpu:0")(*args)
+        assert type(found) is type(function(*args))
+        np.testing.assert_array_equal(found, function(*args))
