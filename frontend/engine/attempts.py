@@ -71,6 +71,9 @@ class Attempts:
                 unknown = unknown or found.problem
                 request = replace(request, known=found.known, loops=Loops())
                 continue
+            if found.measured and found.problem is None:
+                request = replace(request, measures=False, loops=Loops())
+                continue
             if unknown is not None and type(found.problem) is ValueError:
                 raise unknown  # of NumPy: what is known cannot be written
             outside = found.outside and bool(_numbers(found, call))  # loops are not why

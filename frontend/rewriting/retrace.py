@@ -51,7 +51,8 @@ def trace_as_written(function: Callable[..., Any], call: Call, **options: Any) -
     request = Request()
     while True:
         found = attempt_as_written(function, call, request, **options)
-        loops = None if isinstance(found, Traced) else request.loops.after(found)
+        given_up = isinstance(found, Need) and found.measured and found.problem is None
+        loops = None if given_up or isinstance(found, Traced) else request.loops.after(found)
         if loops is not None:
             request = replace(request, loops=loops)
         elif isinstance(found, Need) and found.measured and request.measures:

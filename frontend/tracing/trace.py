@@ -42,6 +42,7 @@ from .context.captures import Capture, ChangedError
 from .context.recorder import Rewritten, TraceContext
 from .context.request import NONE, GivenUpError, Need, Request
 from .context.traced import Leaf, Traced
+from .extents import asks_where_it_may_not_be
 from .failing import failure_of, kept
 from .foreign import refused_call
 from .guards.draws import Draws
@@ -173,6 +174,8 @@ def _recorded(
                 ctx, function, call.structure, inputs, call.signature)
             written = _written(ctx, entries, inputs)
             check_apart(ctx)
+        if ctx.asked.measured and asks_where_it_may_not_be(ctx.graph, ctx.asserted is not None):
+            raise GivenUpError(Need(measured=True))
         ctx.finish()
     finally:
         ctx.alive = False

@@ -86,6 +86,35 @@ def test_a_python_number_does_not_become_static() -> None:
     assert not compiled.fixed
 
 
+def test_what_a_way_asks_of_a_size_is_asked_on_that_way() -> None:
+    def early(x: Any, a: Any, b: Any) -> Any:
+        y = x[a:b]
+        if len(y) == 0:
+            return -1.0
+        return y.min() + y[-1]
+
+    def chosen(x: Any, a: Any, b: Any) -> Any:
+        y = x[a:b]
+        return y[2] if len(y) > 2 else y.sum()
+
+    def refused(x: Any, a: Any, b: Any) -> Any:
+        y = x[a:b]
+        if y.size < 2:
+            raise KeyError("too short")
+        return y[1] * 2
+
+    for function in (early, chosen, refused):
+        compiled = weft.compile(function)
+        for a, b in ((3, 9), (3, 3), (3, 4), (5, 2), (7, 10)):
+            try:
+                want = function(X, a, b)
+            except KeyError:
+                with pytest.raises(KeyError, match="too short"):
+                    compiled(X, np.int64(a), np.int64(b))
+            else:
+                np.testing.assert_allclose(compiled(X, np.int64(a), np.int64(b)), want)
+
+
 def test_elsewhere_it_is_what_is_chosen_of_the_whole() -> None:
     """In loops, in batches, in gradients and in sessions."""
     def loop(x: Any, k: Any) -> Any:
