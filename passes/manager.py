@@ -25,6 +25,7 @@ from .choose import choose
 from .complex.split import split_complex
 from .elements import elements_of_rows
 from .fusion.fuse import LIMIT, fuse
+from .hoist import hoist
 from .inline import inline_regions
 from .placement.place import place
 from .places import known_places, marked_places
@@ -142,6 +143,16 @@ class Roll(Pass):
 
 
 @record(frozen=True)
+class Hoist(Pass):
+    """What rounds of loops do not change is computed before them."""
+
+    name: ClassVar[str] = "hoist"
+
+    def run(self, graph: Graph) -> Graph:
+        return hoist(graph)
+
+
+@record(frozen=True)
 class Simplify(Pass):
     """Algebra, views, common subexpressions, constants and dead code."""
 
@@ -175,15 +186,15 @@ class Fuse(Pass):
 
 
 PASSES = MappingProxyType({kind.name: kind for kind in (
-    Inline, ResolveState, SplitComplex, Elements, Places, Stores, Choose, Roll, Simplify, Ranges,
-    Place, Fuse)})
+    Inline, ResolveState, SplitComplex, Elements, Places, Stores, Choose, Roll, Hoist, Simplify,
+    Ranges, Place, Fuse)})
 
 # What is run between tracing and lowering, by level of optimization; text, as on the command line.
 PIPELINES = MappingProxyType({
     0: "inline,state,complex,place,fuse{max=1}",
-    1: "inline,state,complex,elements,places,stores,choose,roll,simplify{rounds=1},ranges,"
-       "place,fuse",
-    2: "inline,state,complex,elements,places,stores,choose,roll,simplify,ranges,place,fuse",
+    1: "inline,state,complex,elements,places,stores,choose,roll,hoist,simplify{rounds=1},"
+       "ranges,place,fuse",
+    2: "inline,state,complex,elements,places,stores,choose,roll,hoist,simplify,ranges,place,fuse",
 })
 
 

@@ -36,7 +36,7 @@ from ..ir.graph import (
     with_bodies,
 )
 from ..ir.indices.affine import coefficient
-from ..ir.indices.index import Dim, Expr, positive, symbols_of, terms_of
+from ..ir.indices.index import Dim, Expr, Maximum, bounds, positive, symbols_of, terms_of
 from ..ir.ops.control.region import Branching, Looping
 from ..ir.ops.op import Kind
 from ..ir.ops.table import OPS
@@ -55,7 +55,7 @@ _TRIALS = 2  # after which nothing is taken on trial
 _DEEP = 2    # loops around one in which nothing is: each trial is one of all loops inside
 _DIVISIONS = OPS["mod"], OPS["floordiv"]
 _ASKED = OPS["checked"], OPS["ensure"]
-Counts = Mapping[str, int]  # of the rounds of the loops around, by their symbols
+Counts = Mapping[str, Dim]  # of the rounds of the loops around, by their symbols
 
 
 def known_places(graph: Graph) -> Graph:
@@ -216,7 +216,7 @@ class _Walk:
         where there is one."""
         body, test, index = control.body, control.test, control.index
         ranges, count, own = self.ranges.inside(index), control.count, control.carried
-        ranges.bound(index, (0,), (ROUNDS if count is None else count - 1,))
+        ranges.bound(index, (0,), (ROUNDS if count is None else _of_some(count) - 1,))
         first = own + control.scanned
         fails = failing | self._failing_in(body.params, node.inputs)
         bounds = carried(node, control, self.ranges, ranges, fails, dropped)
@@ -253,8 +253,8 @@ class _Walk:
 
     def _counts(self, loop: Looping, tests: bool) -> Counts:
         rest = {name: count for name, count in self.counts.items() if name != loop.index}
-        if isinstance(loop.count, int) and loop.count > 0:
-            rest[loop.index] = loop.count + tests
+        if loop.count is not None and loop.count != 0:
+            rest[loop.index] = _of_some(loop.count) + tests
         return rest
 
     def _tell(self, ranges: Ranges, params: Sequence[Value], operands: Sequence[Value]) -> None:
@@ -415,25 +415,44 @@ class _Walk:
 
     def _start(self, value: Value, extent: Dim) -> Dim | None:
         """Where a view begins that has the element at a place; None if that is not known."""
-        if not value.dtype.is_int or not isinstance(extent, int) or value in self.failing:
+        if not value.dtype.is_int or value in self.failing:
             return None
         expr = self.ranges.expr(value)
-        if not self._is_told(expr):
+        if not self._is_size(expr) or any(
+                len(atoms) > 1 and not symbols_of(Expr(((atoms, 1),))).isdisjoint(self.counts)
+                for atoms, _ in terms_of(expr)):
             return None
         low, high = self._box(expr)
-        if low >= 0 and high < extent:
+        if _is_natural(low) and _is_natural(extent - 1 - high):
             return expr
-        return expr + extent if low >= -extent and high < 0 else None
+        return expr + extent if _is_natural(low + extent) and _is_natural(-1 - high) else None
 
-    def _box(self, expr: Dim) -> tuple[int, int]:
+    def _box(self, expr: Dim) -> tuple[Dim, Dim]:
         """What an expression that rounds tell is at least and at most, whatever branch this is:
         both of a branch may be run, and what is not there may be read then."""
-        low = high = 0
+        low: Dim = 0
+        high: Dim = 0
         for atoms, scale in terms_of(expr):
-            last = (self.counts[str(atoms[0])] - 1) * scale if atoms else 0
-            low += min(last, 0) if atoms else scale
-            high += max(last, 0) if atoms else scale
+            count = self.counts.get(str(atoms[0])) if len(atoms) == 1 else None
+            last = Expr(((atoms, scale),)) if count is None and atoms else scale * (
+                1 if count is None else count - 1)
+            low += last if count is None or scale < 0 else 0
+            high += last if count is None or scale > 0 else 0
         return low, high
+
+
+def _of_some(count: Dim) -> Dim:
+    """A number of rounds of which there is one: without its ``max(.., 0)``."""
+    match terms_of(count):
+        case [((Maximum(value),), 1)]:
+            return value
+    return count
+
+
+def _is_natural(dim: Dim) -> bool:
+    """Whether a dim is never negative, whatever the sizes in it."""
+    least = bounds(dim)[0]
+    return least is not None and least >= 0
 
 
 @record(frozen=True)

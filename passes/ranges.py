@@ -22,10 +22,11 @@ from collections.abc import Iterable, MutableMapping, Sequence
 from functools import cached_property
 
 from ..ir.graph import Value, constant_of
-from ..ir.indices.index import Dim, Expr, Symbol, bounds, symbol, symbols_of, terms_of
+from ..ir.indices.index import Dim, Expr, Maximum, Symbol, bounds, symbol, symbols_of, terms_of
 from ..ir.record import field, record, replace
 from ..ir.types import BOOL, DType
 
+LARGEST = 2**63 - 1  # size
 _TRIES = 60  # bounds that are put in the place of symbols, for one question
 _MOST_BOUNDS = 4  # of a symbol, on a side
 
@@ -140,7 +141,7 @@ class Ranges:
         tries[0] -= 1
         newest, scale = self._newest(expr)
         if not newest:  # there are sizes alone
-            return bounds(expr)[1]
+            return _most_of_sizes(expr)
         if tries[0] < 0:
             return None
         limits = self.limits[newest]
@@ -226,6 +227,26 @@ class Ranges:
                 if below is not None and below < 0:
                     found.append(rest + one)
         return found
+
+
+def _most_of_sizes(expr: Dim) -> int | None:
+    """What an expression is at most, where each size is a number of 64 bits."""
+    total = 0
+    for atoms, scale in terms_of(expr):
+        match atoms:
+            case ():
+                most: int | None = scale
+            case (Symbol(size=None),) if scale > 0:
+                most = scale * LARGEST
+            case (Maximum(value),) if scale > 0:
+                most = _most_of_sizes(value)
+                most = None if most is None else scale * max(most, 0)
+            case _:
+                most = bounds(Expr(((atoms, scale),)))[1]
+        if most is None:
+            return None
+        total += most
+    return total
 
 
 def _without(found: tuple[Dim, ...], name: str) -> tuple[Dim, ...]:

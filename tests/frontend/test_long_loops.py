@@ -112,7 +112,6 @@ def test_bits_are_those_of_rounds_traced_one_by_one(
     monkeypatch.setattr(counting, "PATIENCE", 1 << 60)
     plain = weft.tree.leaves(run())
     monkeypatch.setattr(counting, "PATIENCE", 200)
-    monkeypatch.setattr(counting, "LONG", 500)
     wanted = weft.tree.leaves(program(y.copy(), 120))
     for found, other, want in zip(weft.tree.leaves(run()), plain, wanted, strict=True):
         assert np.asarray(found).dtype == np.asarray(want).dtype

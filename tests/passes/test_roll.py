@@ -28,6 +28,7 @@ from weft.passes.state import resolve_state
 def _traced_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounds that store parts of large arrays, too."""
     monkeypatch.setattr(counting, "LARGE", 1 << 60)
+    monkeypatch.setattr(counting, "PATIENCE", 1 << 60)
 
 
 RNG = np.random.default_rng(0)

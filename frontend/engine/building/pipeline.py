@@ -189,6 +189,7 @@ STEPS: tuple[Step, ...] = (
     Step("stores", "graph", _pass("stores")),      # stores that end a branch stand behind it
     Step("choose", "graph", _pass("choose")),      # short branches become selects
     Step("roll", "graph", _pass("roll")),          # equal segments of a straight line: loops
+    Step("hoist", "graph", _pass("hoist")),        # what rounds do not change is before the loop
     Step("simplify", "graph", _pass("simplify")),  # algebra, views, dead code
     Step("ranges", "graph", _pass("ranges")),      # what is known of indices
     Step("place", "graph", _place),                # a device for every node

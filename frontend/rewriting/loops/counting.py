@@ -11,16 +11,14 @@ becomes an array, say. And a body may ask for the number itself (``np.zeros(t)``
 is traced once more without such loops. So the body must do nothing but compute.
 
     for i in range(1, n):                  loops that do not branch as well, where the rounds would
-        for j in range(1, m):              draw thousands of nodes; loops that are in none only
-            T[i, j] = T[i-1, j] + ...      where that is much more, as equal rounds are found in the
-                                           graph (``passes/roll``), gradients of them too
+        for j in range(1, m):              draw a thousand nodes: of fewer, equal ones are found in
+            T[i, j] = T[i-1, j] + ...      the graph (``passes/roll``)
 """
 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -52,28 +50,16 @@ _BUILTINS = frozenset({
     "len", "max", "min", "range", "reversed", "round", "sorted", "sum", "tuple", "zip"})
 _ROOM = 1 << 23  # numbers in a list of unknown length
 _SIZES = 10_000  # rounds, up to which arrays of sizes of their own are traced one by one
-PATIENCE = 2000  # nodes: a third of a second, about
+PATIENCE = 1000  # nodes: a sixth of a second, about
 SIZED = 400      # nodes of rounds that are not found to be equal
 LARGE = 100      # elements
 FAR = 1 << 20    # numbers of a loop that just counts are smaller
-LONG = 10_000    # nodes, from which on a loop that is in none is too much as well
-MANY = 1000      # iterations of a loop that is given half of the nodes
-_DEEP = 2        # loops around what is traced
 
 
-@contextmanager
-def unrolled(
-    items: Any, roots: Callable[[], Any] | None, body: Callable[..., Any], get: Get
-) -> Iterator[Callable[[], None]]:
-    """Around a loop that is traced round by round: to be called before each round. That gives the
-    trace up where rounds draw too much, if the loop only computes."""
-    loops = _loops()
-    if roots is None or loops.patient:
-        yield _nothing
-        return
-    sized = isinstance(items, (list, tuple, dict, range, np.ndarray, Tracer, Zipped, *PLAIN))
-    with loops.inside(body.__code__, len(items) if sized else 0):
-        yield _Patience(loops.around, body.__code__, get).check
+def unrolled(roots: Callable[[], Any] | None, get: Get) -> Callable[[], None]:
+    """To be called before each round of a loop that is traced round by round. That gives the trace
+    up where rounds draw too much, if the loop only computes."""
+    return _nothing if roots is None or _loops().patient else _Patience(get).check
 
 
 def _loops() -> Loops:
@@ -87,31 +73,25 @@ def _nothing() -> None:
 
 
 class _Patience:
-    """How much of a trace a loop may draw round by round: the less, the more loops are around it.
-    Rounds that differ in the sizes of their arrays alone, as ``x[:i]`` is another one in each, are
-    never found to be equal in the graph, and each has kernels of its own. Those that read a large
-    array of which they store a part have a version of it each, of which a loop has one. Python's
-    integers that have become large (``f *= i``) may be larger still, and no loop of the program has
-    them."""
+    """How much of a trace a loop may draw round by round. Rounds that differ in the sizes of their
+    arrays alone, as ``x[:i]`` is another one in each, are never found to be equal in the graph, and
+    each has kernels of its own. Those that read a large array of which they store a part have a
+    version of it each, of which a loop has one. Python's integers that have become large
+    (``f *= i``) may be larger still, and no loop of the program has them."""
 
-    def __init__(self, around: dict[CodeType, int], code: CodeType, get: Get) -> None:
-        self.around, self.code, self.rounds, self.get = around, code, 0, get
-        self.first = tuple(get())
+    def __init__(self, get: Get) -> None:
+        self.get, self.first, self.before = get, tuple(get()), len(current().graph.nodes)
         self.ends: tuple[int, int] = (0, 0)  # of the last two rounds, in the nodes of the graph
 
     def check(self) -> None:
         """Before a round. Raises GivenUpError."""
         ctx = current()
         nodes = ctx.graph.nodes
-        self.rounds += 1
-        self.around[self.code] = max(self.around[self.code], self.rounds)
-        size, before, self.ends = len(nodes), self.ends, (self.ends[1], len(nodes))
+        size, before = len(nodes) - self.before, self.ends
+        self.ends = self.ends[1], len(nodes)
         if size < SIZED or ctx.caught:
             return
-        long = any(length >= MANY for length in self.around.values())
-        much = (size >= PATIENCE // 2 and long) or (size >= PATIENCE and (
-            size >= LONG or len(self.around) >= _DEEP)) or _are_apart(
-                nodes[slice(*before)], nodes[before[1]:])
+        much = size >= PATIENCE or _are_apart(nodes[slice(*before)], nodes[before[1]:])
         if much and not self._have_grown():
             raise GivenUpError(Need(straight=True))
 

@@ -42,22 +42,22 @@ def while_(
 ) -> None:
     """``while test(): body()``. ``roots`` is what these call that only computes."""
     rounds = Rounds.of_while(roots, body, get, names)
-    with unrolled(None, roots, body, get) as check:
-        for at in count():
-            before = get()
-            if rounds is not None and (rounds.go_on(at) if at else rounds.begin()):
-                _rounds(current(), "while", lambda _: truth(test()), lambda _: body(), get, put,
-                        names)
-                rounds.end()
-                return
-            flag = truth(test())
-            if is_traced(flag):
-                put(before)  # the loop itself starts with the test
-                break
-            if not flag:
-                return
-            check()
-            body()
+    check = unrolled(roots, get)
+    for at in count():
+        before = get()
+        if rounds is not None and (rounds.go_on(at) if at else rounds.begin()):
+            _rounds(current(), "while", lambda _: truth(test()), lambda _: body(), get, put,
+                    names)
+            rounds.end()
+            return
+        flag = truth(test())
+        if is_traced(flag):
+            put(before)  # the loop itself starts with the test
+            break
+        if not flag:
+            return
+        check()
+        body()
     _rounds(context_of(flag), "while", lambda _: truth(test()), lambda _: body(), get, put, names,
             flag=flag)
 
@@ -104,23 +104,23 @@ def for_(
         _from(rounds.rows, 0, asks, body, go_on, get, put, names, current())
         rounds.end()
         return
-    with unrolled(items, roots, body, get) as check:
-        for at, item in enumerate(items):
-            if asks:
-                flag = truth(go_on())
-                if is_traced(flag):
-                    rows = rounds.rows if at and rounds is not None and isinstance(
-                        rounds.rows, Table) and rounds.go_on(at) else items
-                    _rest(rows, at, body, go_on, get, put, names, context_of(flag))
-                    return
-                if not flag:
-                    return
-            if at and rounds is not None and rounds.go_on(at):
-                _from(rounds.rows, at, asks, body, go_on, get, put, names, current())
-                rounds.end()
+    check = unrolled(roots, get)
+    for at, item in enumerate(items):
+        if asks:
+            flag = truth(go_on())
+            if is_traced(flag):
+                rows = rounds.rows if at and rounds is not None and isinstance(
+                    rounds.rows, Table) and rounds.go_on(at) else items
+                _rest(rows, at, body, go_on, get, put, names, context_of(flag))
                 return
-            check()
-            body(item)
+            if not flag:
+                return
+        if at and rounds is not None and rounds.go_on(at):
+            _from(rounds.rows, at, asks, body, go_on, get, put, names, current())
+            rounds.end()
+            return
+        check()
+        body(item)
 
 
 def _of_chosen(
@@ -177,7 +177,7 @@ def _counted(
     """A loop of ``count`` rounds over ``item(0)``, ``item(1)`` and so on: no more than that, if
     it is known, which a gradient asks for; or than ``most``, which lists ask for that grow."""
     limit = as_dim(count) if regions.is_size(count) else ENDLESS
-    known = type(count) is int and not asks
+    known = limit is not ENDLESS and not asks
 
     def test(index: Any) -> Any:
         inside = index < count

@@ -25,7 +25,7 @@ from ...tracing.arrays.variable import Variable
 from ...tracing.context.active import current
 from ...tracing.context.distance import bound_of, tell_bound
 from ...tracing.failing import failure_of
-from ...tracing.operand import cast, is_number, to_tracer
+from ...tracing.operand import as_number, cast, is_number, to_tracer
 from ...tracing.values.numbers import numbers_behind
 from ...tracing.values.tracer import SymbolicDim, Tracer
 
@@ -63,11 +63,14 @@ class Range:
             size = -(-size // np.where(step == 0, 1, step))
         elif step != 1:
             size = (size + (step - 1 if step > 0 else step + 1)) // step
+        if isinstance(size, SymbolicDim):
+            return as_number(positive(size.expr))
         return np.maximum(size, 0)
 
     def number(self, at: Any) -> Any:
         """The number at a place that there is."""
-        return self.start + at * self.step
+        far = at if type(self.step) is int and self.step == 1 else at * self.step
+        return far if type(self.start) is int and self.start == 0 else self.start + far
 
     def bounded(self, at: Any) -> Any:
         """The same, of which is known what it is at most."""

@@ -9,8 +9,6 @@ The user's code runs once, or once more for each kind of need.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import Enum
 from types import CodeType
 from weakref import WeakKeyDictionary
@@ -73,20 +71,6 @@ class Loops:
     given_up: set[CodeType] = field(default_factory=set)
     used: bool = False
     traces: int = 0
-    around: dict[CodeType, int] = field(default_factory=dict)  # of the running line: their lengths
-
-    @contextmanager
-    def inside(self, code: CodeType, length: int) -> Iterator[None]:
-        """Around the rounds of a loop that only computes; of length 0 where that is not known."""
-        outer = self.around.get(code)
-        self.around[code] = max(outer or 0, length)
-        try:
-            yield
-        finally:
-            if outer is None:
-                del self.around[code]
-            else:
-                self.around[code] = outer
 
     def after(self, need: Need) -> Loops | None:
         """What to trace with after a trace that has failed; None if loops are not why."""

@@ -1,0 +1,232 @@
+"""What rounds of a loop do not change is computed before the loop, with the bits of the rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft.ir.graph import Graph, control_of
+from weft.ir.interp.graph import run_graph
+from weft.ir.ops.control.region import Looping
+from weft.ir.text.parser import parse_graph
+from weft.ir.text.printer import print_graph
+from weft.ir.verify.verifier import verify_graph
+from weft.passes.hoist import hoist
+
+RNG = np.random.default_rng(0)
+A = RNG.normal(size=(6, 6)).astype("f4")
+U = RNG.normal(size=6).astype("f4")
+X = RNG.normal(size=(9, 4, 5)).astype("f4")
+W = RNG.normal(size=(5, 6)).astype("f4")
+
+
+def graph_of(function: Callable[..., Any], *args: Any, **options: Any) -> Graph:
+    return weft.compile(function, **options).lower(*args).stages.after("simplify").graph
+
+
+def inside(graph: Graph) -> list[str]:
+    """The ops of loops, their tests and the loops in them, but for those that compute nothing."""
+    found: list[str] = []
+    pending = [body for node in graph.nodes if isinstance(loop := control_of(node), Looping)
+               for body in (loop.body, loop.test) if body is not None]
+    while pending:
+        for node in pending.pop().nodes:
+            found.append(node.op.name)
+            pending += [attr for attr in node.attrs.values() if isinstance(attr, Graph)]
+    return sorted(set(found) - {"dim", "full", "reshape", "slice", "broadcast", "lt", "and"})
+
+
+def same_bits(function: Callable[..., Any], *args: Any, **options: Any) -> None:
+    found, plain = (weft.tree.leaves(weft.compile(function, opt=opt, **options)(*args))
+                    for opt in (2, 0))
+    for x, y, z in zip(found, plain, weft.tree.leaves(function(*args)), strict=True):
+        assert np.asarray(x).tobytes() == np.asarray(y).tobytes()
+        np.testing.assert_allclose(x, z, rtol=2e-4, atol=1e-5)
+
+
+def product(a: Any, y: Any, n: int) -> Any:
+    for _ in range(n):
+        y = y * 0.5 @ (a.T @ a)
+    return y
+
+
+def total(a: Any, y: Any, n: int) -> Any:
+    for _ in range(n):
+        y = y * 0.5 + np.exp(a).sum()
+    return y
+
+
+def until(a: Any, y: Any, n: int) -> Any:
+    while np.sum(y) < np.sqrt(a * a).sum() * n:
+        y = y + 1
+    return y
+
+
+def nested(a: Any, y: Any, n: int) -> Any:
+    """Of two loops: what the inner one may leave to the outer one, and this to none."""
+    for i in range(n):
+        for j in range(n):
+            y = y * 0.5 + np.exp(a).max() * j + i
+    return y
+
+
+def sorted_once(a: Any, y: Any, n: int) -> Any:
+    for i in range(n):
+        y = y * 0.5 + np.sort(a[0])[i % 6]
+    return y
+
+
+def spread(a: Any, y: Any, n: int) -> Any:
+    """What is larger than all that it is computed from is computed where it is read."""
+    for _ in range(n):
+        y = y * 0.5 + np.exp(y[:, None] * 0 + np.exp(a[0])[:, None] * a[1][None, :]).sum(axis=0)
+    return y
+
+
+ALIKE: dict[Callable[..., Any], list[str]] = {
+    product: ["contract", "mul"], total: ["add", "mul"], until: ["add", "cast", "sum"],
+    nested: ["add", "cast", "maximum", "mul", "while"],
+    sorted_once: ["add", "gather", "mod", "mul"], spread: ["add", "exp", "mul", "sum"]}
+
+
+@pytest.mark.parametrize("function", ALIKE)
+def test_what_all_rounds_have_alike(function: Callable[..., Any]) -> None:
+    graph = graph_of(function, A, U, np.int64(4))
+    assert inside(graph) == ALIKE[function]
+    for n in (0, 1, 4):
+        same_bits(function, A, U, np.int64(n))
+
+
+def rows(x: Any, w: Any) -> Any:
+    h = np.zeros((x.shape[1], w.shape[1]), x.dtype)
+    for t in range(len(x)):
+        h = np.tanh(x[t] @ w + h)
+    return h
+
+
+def columns(x: Any, w: Any) -> Any:
+    h = np.zeros((x.shape[0], w.shape[1]), x.dtype)
+    for t in range(x.shape[1]):
+        h = np.tanh(x[:, t] @ w + h)
+    return h
+
+
+def from_the_end(x: Any, w: Any) -> Any:
+    h = np.zeros((x.shape[1], w.shape[1]), x.dtype)
+    for t in range(len(x)):
+        h = np.tanh(np.maximum(x[len(x) - 1 - t], 0) @ w + h)
+    return h
+
+
+def every_other(x: Any, w: Any) -> Any:
+    h = np.zeros((x.shape[1], w.shape[1]), x.dtype)
+    for t in range(4):
+        h = np.tanh((x[2 * t + 1] + x[2 * t]) @ w + h) * (w.T @ x[t].T).sum()
+    return h
+
+
+def scanned(x: Any, w: Any) -> Any:
+    def step(h: Any, row: Any) -> Any:
+        h = np.tanh(row @ w + h)
+        return h, h
+
+    return weft.scan(step, np.zeros((x.shape[1], w.shape[1]), x.dtype), x)
+
+
+def backwards(x: Any, w: Any) -> Any:
+    def step(h: Any, row: Any) -> Any:
+        h = np.tanh(row @ w + h)
+        return h, h
+
+    return weft.scan(step, np.zeros((x.shape[1], w.shape[1]), x.dtype), x, reverse=True)
+
+
+PROJECTIONS = (rows, columns, from_the_end, every_other, scanned, backwards)
+
+
+@pytest.mark.parametrize("function", PROJECTIONS)
+def test_products_of_all_rounds(function: Callable[..., Any], monkeypatch: Any) -> None:
+    monkeypatch.setattr("weft.frontend.rewriting.loops.counting.PATIENCE", 1)
+    monkeypatch.setattr("weft.frontend.rewriting.loops.counting.SIZED", 1)
+    monkeypatch.setattr("weft.frontend.rewriting.loops.counting.NODES", 1)
+    assert "contract" not in inside(graph_of(function, X, W))
+    same_bits(function, X, W)
+
+
+def mirrored(x: Any, w: Any) -> Any:
+    h = np.zeros((x.shape[1], w.shape[1]), x.dtype)
+    for t in range(1, len(x)):
+        h = np.tanh(x[-t] @ w + h) + x[len(x) - 1 - t] @ w - x[t - 1] @ w
+    return h
+
+
+@pytest.mark.parametrize("function", [rows, columns, scanned, backwards, mirrored])
+def test_products_of_named_sizes(function: Callable[..., Any]) -> None:
+    dynamic = {"x": {0: "n", 1: "m"}}
+    graph = graph_of(function, X, W, dynamic=dynamic)
+    assert "contract" not in inside(graph) and "tanh" in inside(graph)
+    same_bits(function, X, W, dynamic=dynamic)
+    same_bits(function, X[:1], W, dynamic=dynamic)
+    same_bits(function, X[:0], W, dynamic=dynamic)
+
+
+def one_row(x: Any, w: Any) -> Any:
+    """Its sums have another order than those of many rows."""
+    h = np.zeros(w.shape[1], x.dtype)
+    for t in range(len(x)):
+        h = np.tanh(x[t, 0] @ w + h)
+    return h
+
+
+def few_terms(x: Any, w: Any) -> Any:
+    """All of them together would be large."""
+    h = np.zeros((x.shape[1], 2000), x.dtype)
+    for t in range(len(x)):
+        h = np.tanh(x[t] @ np.repeat(w, 334, axis=1)[:, :2000] + h)
+    return h
+
+
+@pytest.mark.parametrize("function", [one_row, few_terms])
+def test_other_products_stay(function: Callable[..., Any]) -> None:
+    dynamic = {"x": {0: "n"}}
+    assert "contract" in inside(graph_of(function, X, W, dynamic=dynamic))
+    same_bits(function, X, W, dynamic=dynamic)
+
+
+def test_what_may_fail_waits_for_a_round() -> None:
+    def run(a: Any, k: int, n: int) -> Any:
+        y = 0.0
+        for _ in range(n):
+            y = y + np.exp(a[k]).sum()
+        return y
+
+    compiled = weft.compile(run)
+    assert compiled(A, np.int64(7), np.int64(0)) == 0
+    with pytest.raises(IndexError):
+        compiled(A, np.int64(7), np.int64(1))
+
+
+def test_the_pass_alone() -> None:
+    text = """
+graph @f(%a: f32[4,4], %y: f32[4]) -> (%0: f32[4]) {
+  %0: f32[4] = scan %y, %a {carried = 1, scanned = 0, length = 3, reverse = false, index = "t0", body = graph @round(%c: f32[4], %a: f32[4,4]) -> (%3: f32[4]) {
+    %0: f32[4,4] = exp %a
+    %1: f32[4] = sum %0 {axes = (0,)}
+    %2: f32[4] = neg %1
+    %3: f32[4] = add %c, %2
+    return %3
+  }}
+  return %0
+}
+"""  # noqa: E501
+    graph = parse_graph(text)
+    made = hoist(graph)
+    verify_graph(made)
+    assert inside(made) == ["add", "exp", "sum"]  # which nothing reads: ``simplify`` drops them
+    y, a = RNG.normal(size=4).astype("f4"), RNG.normal(size=(4, 4)).astype("f4")
+    assert run_graph(made, [a, y])[0].tobytes() == run_graph(graph, [a, y])[0].tobytes()
+    assert print_graph(hoist(made)) == print_graph(made)
