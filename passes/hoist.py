@@ -111,17 +111,24 @@ def _reading(
 
 def _known(body: Graph, given: Iterable[Value], index: str) -> set[Value]:
     """What follows from values of a body alone, whatever the round."""
-    found = set(given)
+    found, own = set(given), _own_sizes(body, index)
     for node in body.nodes:
-        if found.issuperset(node.inputs) and _may_move(node, index):
+        if found.issuperset(node.inputs) and _may_move(node, own):
             found.update(node.results)
     return found
 
 
-def _may_move(node: Node, index: str) -> bool:
+def _own_sizes(body: Graph, index: str) -> frozenset[str]:
+    """The symbols that stand for something else in each round."""
+    return frozenset((index,)).union(*(symbols_within(value.type) for node in body.nodes
+                                       if apart(node) for value in node.results))
+
+
+def _may_move(node: Node, own: frozenset[str]) -> bool:
+    said = (*node.attrs.values(), *(value.type for value in node.results))
     return not (can_fail(node) or apart(node) or node.after or node.op.foreign
                 or next(effects_of(node), None) is not None
-                or index in symbols_within(tuple(node.attrs.values())))
+                or not own.isdisjoint(symbols_within(said)))
 
 
 def _worth_keeping(body: Graph, same: set[Value]) -> list[Value]:
@@ -177,10 +184,10 @@ def _rows(clone: Clone, node: Node, loop: Looping) -> list[tuple[Value, Value]]:
     assert length is not None
     turning = {each for each in body.nodes if each.op.name == "slice"
                and each.inputs[0] in same and _turns(each, loop.index)}
-    of_rounds = same | set(body.params[first:last])
+    of_rounds, own = same | set(body.params[first:last]), _own_sizes(body, loop.index)
     for each in body.nodes:
         if each in turning or (of_rounds.issuperset(each.inputs) and each.op.kind in _STACKING
-                               and _may_move(each, loop.index)):
+                               and _may_move(each, own)):
             of_rounds.update(each.results)
     roots = [each.results[0] for each in body.nodes
              if of_rounds.issuperset(each.results) and _is_projection(each, same)]

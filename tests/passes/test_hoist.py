@@ -210,6 +210,18 @@ def test_what_may_fail_waits_for_a_round() -> None:
         compiled(A, np.int64(7), np.int64(1))
 
 
+def test_what_a_round_measures_is_of_that_round() -> None:
+    def run(x: Any) -> Any:
+        total = 0.0
+        for t in range(len(x)):
+            total = total + np.exp(np.zeros(t * t % 5)).sum() * x[t]
+        return total
+
+    compiled = weft.compile(run, dynamic={"x": {0: "n"}})
+    for n in (0, 1, 9):
+        np.testing.assert_allclose(compiled(X[:n, 0, 0]), run(X[:n, 0, 0]), rtol=1e-6)
+
+
 def test_the_pass_alone() -> None:
     text = """
 graph @f(%a: f32[4,4], %y: f32[4]) -> (%0: f32[4]) {
