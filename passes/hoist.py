@@ -66,7 +66,7 @@ def _hoisted(clone: Clone, node: Node, attrs: dict[str, Any], loop: Looping) -> 
         if body is not None:
             values = dict(zip(body.params[first:], [
                 clone.values[value] for value in node.inputs[first:]], strict=True))
-            same = _known(body, values, loop.index)
+            same = unchanging(body, values, loop.index)
             roots = _worth_keeping(body, same)
             _copied(clone, body, roots, values)
             ahead += [(root, values[root]) for root in roots]
@@ -109,7 +109,7 @@ def _reading(
 # -- what rounds have alike ----------------------------------------------------------------------
 
 
-def _known(body: Graph, given: Iterable[Value], index: str) -> set[Value]:
+def unchanging(body: Graph, given: Iterable[Value], index: str) -> set[Value]:
     """What follows from values of a body alone, whatever the round."""
     found, own = set(given), _own_sizes(body, index)
     for node in body.nodes:
@@ -141,7 +141,7 @@ def _worth_keeping(body: Graph, same: set[Value]) -> list[Value]:
         if not same.issuperset(node.results):
             pending += [value for value in node.inputs if value in same]
             continue
-        if node.op.name == "broadcast" or (node.op.kind in (Kind.VIEW, Kind.MAP) and all(
+        if node.op is OPS["broadcast"] or (node.op.kind in (Kind.VIEW, Kind.MAP) and all(
                 value.node in spread for value in node.inputs)):
             spread.add(node)
         if _is_dear(node) or any(value.node in dear for value in node.inputs):
@@ -180,9 +180,9 @@ def _copied(
 def _rows(clone: Clone, node: Node, loop: Looping) -> list[tuple[Value, Value]]:
     """Products of a body, and before the loop those of all its rounds, in their order."""
     body, first, last = loop.body, loop.carried, loop.carried + loop.scanned
-    same, length = _known(body, body.params[last:], loop.index), loop.count
+    same, length = unchanging(body, body.params[last:], loop.index), loop.count
     assert length is not None
-    turning = {each for each in body.nodes if each.op.name == "slice"
+    turning = {each for each in body.nodes if each.op is OPS["slice"]
                and each.inputs[0] in same and _turns(each, loop.index)}
     of_rounds, own = same | set(body.params[first:last]), _own_sizes(body, loop.index)
     for each in body.nodes:

@@ -203,7 +203,7 @@ class _Walk:
             node, control, known.inner.ranges, each)] if self.mark else []
         if found:
             self.promoted[node] = found, known.inner
-        elif self.mark and control.test is not None and control.count is None and (
+        elif control.test is not None and control.count is None and (
                 known.length is not None and self._is_size(known.length)):
             self.counted[node] = known.length
         return with_bodies(node, lambda body: known.made[id(body)])
@@ -236,8 +236,10 @@ class _Walk:
             made[id(test)] = walk.graph()
             length = _length(test, asked, index) if walk.failing.isdisjoint(test.results) else None
             ranges.learn(asked.truths.get(test.results[0], ((), ()))[0])
-        inner = _Walk(body, self._counts(control, False), ranges, self.mark, fails,
-                      self.depth + 1)
+        counts = dict(self._counts(control, False))
+        if length is not None and self._is_size(length) and length != 0:
+            counts[index] = _of_some(length)
+        inner = _Walk(body, counts, ranges, self.mark, fails, self.depth + 1)
         made[id(body)] = inner.graph()
         return _Loop(made, inner, bounds, length)
 
@@ -418,27 +420,31 @@ class _Walk:
         if not value.dtype.is_int or value in self.failing:
             return None
         expr = self.ranges.expr(value)
-        if not self._is_size(expr) or any(
-                len(atoms) > 1 and not symbols_of(Expr(((atoms, 1),))).isdisjoint(self.counts)
-                for atoms, _ in terms_of(expr)):
+        low, high = self._box(expr) if self._is_size(expr) else (None, None)
+        if low is None or high is None:
             return None
-        low, high = self._box(expr)
         if _is_natural(low) and _is_natural(extent - 1 - high):
             return expr
         return expr + extent if _is_natural(low + extent) and _is_natural(-1 - high) else None
 
-    def _box(self, expr: Dim) -> tuple[Dim, Dim]:
+    def _box(self, expr: Dim) -> tuple[Dim | None, Dim | None]:
         """What an expression that rounds tell is at least and at most, whatever branch this is:
         both of a branch may be run, and what is not there may be read then."""
-        low: Dim = 0
-        high: Dim = 0
-        for atoms, scale in terms_of(expr):
-            count = self.counts.get(str(atoms[0])) if len(atoms) == 1 else None
-            last = Expr(((atoms, scale),)) if count is None and atoms else scale * (
-                1 if count is None else count - 1)
-            low += last if count is None or scale < 0 else 0
-            high += last if count is None or scale > 0 else 0
+        low: Dim | None = expr
+        high: Dim | None = expr
+        for name, count in reversed([*self.counts.items()]):
+            low, high = _end(low, name, count, -1), _end(high, name, count, 1)
         return low, high
+
+
+def _end(expr: Dim | None, name: str, count: Dim, sign: int) -> Dim | None:
+    """What an expression is at most (at least, if ``sign`` is -1) in rounds of which there is one;
+    None if that is not known."""
+    split = None if expr is None else coefficient(expr, name)
+    if split is None or not isinstance(split[0], int):
+        return None
+    slope: int = split[0]
+    return split[1] + (count - 1) * slope if slope * sign > 0 else split[1]
 
 
 def _of_some(count: Dim) -> Dim:

@@ -6,9 +6,10 @@
     }                                             }
                                                   %y = scatter %x, %v, %k
 
-A branch gives new arrays, so one that stores an element in each round of a loop copied all of the
-array in each. A way without a store stores the first element once more. What is read on the ways
-is read from the array that came in, as it was.
+Ways that both store are one store, and an element that one of them stores at the same place in all
+rounds of a loop can be carried by itself (``promote``): a way without a store stores the first
+element once more. Another store of one way stays there, where a round without it waits for nothing.
+What is read on the ways is read from the array that came in, as it was.
 
     a store     scatter of elements or rows at single places, or an update of a known region
     its chain   as many as a way ends with, of which each is read by the next one only
@@ -20,15 +21,16 @@ its stores become one with them, and what is stored again comes before them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from ..ir.graph import Builder, Graph, Node, Value, can_fail, writes
+from ..ir.graph import Builder, Graph, Node, Value, can_fail, control_of, writes
 from ..ir.indices.index import product
-from ..ir.ops.control.region import Branching
+from ..ir.ops.control.region import Branching, Looping
 from ..ir.ops.table import OPS
 from ..ir.record import record
 from ..ir.types import BOOL, TensorType
 from .clone import Clone, map_branches
+from .hoist import unchanging
 from .simplify.written import Update, update_of
 
 MOST = 8    # stores of one way
@@ -69,27 +71,69 @@ class Chain:
 
 def hoist_stores(graph: Graph) -> Graph:
     """The graph in which branches give what they store; in bodies as well, innermost first."""
-    return map_branches(graph, _split)
+    places = dict(_places(graph, (), ""))
+    return map_branches(graph, lambda clone, node, control: _split(
+        clone, node, control, places[node]))
 
 
-def _split(clone: Clone, node: Node, control: Branching) -> bool:
-    chains = _chains(control, node)
+def _places(graph: Graph, given: Iterable[Value], index: str) -> Iterator[tuple[Node, _Places]]:
+    """For each branch, what its indices may be made of. ``given`` is the same in all rounds of the
+    loop around, whose number is ``index``."""
+    same = unchanging(graph, given, index) if index else set[Value]()
+    for node in graph.nodes:  # recursion is by nesting of bodies only
+        control = control_of(node)
+        if isinstance(control, Looping):
+            first = control.carried + control.scanned
+            for body in (control.body, control.test):
+                if body is not None:
+                    yield from _places(body, body.params[first:], control.index)
+        elif control is not None:
+            kept = [at for at, value in enumerate(node.inputs[1:]) if value in same]
+            if isinstance(control, Branching):
+                yield node, _Places(frozenset(kept), index)
+            for body in node.attrs.values():
+                if isinstance(body, Graph):
+                    yield from _places(body, [body.params[at] for at in kept], index)
+
+
+@record(frozen=True)
+class _Places:
+    """The operands of a branch, by number, that are the same in all rounds of the loop around, and
+    the number of that; empty if there is none."""
+
+    kept: frozenset[int]
+    index: str
+
+    def have(self, body: Graph, store: Store) -> bool:
+        """Whether a store in a way is at the same place in all rounds."""
+        return store.region is not None or (self.index != "" and unchanging(
+            body, [body.params[at] for at in self.kept], self.index).issuperset(store.indices))
+
+
+def _split(clone: Clone, node: Node, control: Branching, places: _Places) -> bool:
+    chains = _chains(control, node, places)
     if chains:
         _Split(clone, node, control, chains).write()
     return bool(chains)
 
 
-def _chains(control: Branching, node: Node) -> dict[int, tuple[Chain, Chain]]:
+def _chains(
+    control: Branching, node: Node, places: _Places
+) -> dict[int, tuple[Chain, Chain]]:
     """By the numbers of results, the chains of both ways that can leave the branch."""
-    reads = [_reads(body) for body in (control.then, control.other)]
+    ways = (control.then, control.other)
+    reads = [_reads(body) for body in ways]
     found = {}
     for at, result in enumerate(node.results):
         if not result.type.shape:
             continue
-        then, other = (_chain(body, at, read) for body, read in zip(
-            (control.then, control.other), reads, strict=True))
-        if then is not None and other is not None and then.param == other.param and (
-                then.stores or other.stores) and _can_be_one(then.stores, other.stores):
+        then, other = (_chain(body, at, read) for body, read in zip(ways, reads, strict=True))
+        if then is None or other is None or then.param != other.param or not (
+                then.stores or other.stores) or not _can_be_one(then.stores, other.stores):
+            continue
+        least = min(len(then.stores), len(other.stores))
+        if all(places.have(body, store) for body, chain in zip(ways, (then, other), strict=True)
+               for store in chain.stores[:len(chain.stores) - least]):
             found[at] = then, other
     return found
 

@@ -4,9 +4,13 @@
     %B = scatter %A, v, k                  ->     %B = scatter %A, v, k
     %C = scatter %B, t, p                         %C = scatter %B, t, p
 
+    t = gather (reshape(slice %A, k)), i          t = gather %A, k, i
+
 Views are read where they are used. Behind the store the array would have to be there as it was,
-and all of it be copied for one element. A loop or a branch that gives another version of the array
-stores as a scatter does.
+and all of it be copied for one element; so it would if the store itself read the element, which is
+no part of what it changes. Of an element of a row, only the element is read, unless which one it is
+follows from what is stored. A loop or a branch that gives another version of the array stores as a
+scatter does.
 """
 
 from __future__ import annotations
@@ -30,16 +34,27 @@ def read_before_stores(graph: Graph) -> Graph:
     clone.params()
     for node in graph.nodes:
         clone.node(node)
-        for value in node.results:
-            if (source := early.get(value)) is not None:
-                with builder.like(node):
-                    axes = _chosen(source)
-                    places = [builder.emit(OPS["dim"], (), {"size": source.attrs["start"][axis]})
-                              .results[0] for axis in axes]
-                    clone.values[value] = builder.emit(
-                        OPS["gather"], (clone.values[source.inputs[0]], *places),
-                        {"axes": axes, "inside": ("all",) * len(axes)}).results[0]
+        value = node.results[0] if node.results else None
+        if value in early:
+            with builder.like(node):
+                clone.values[value] = _read(builder, clone, node, early[value])
     return clone.finish()
+
+
+def _read(b: Builder, clone: Clone, node: Node, source: Node) -> Value:
+    """What a slice takes, or the element of it that a node gathers."""
+    axes, known = _chosen(source), ("all",)
+    places = [b.emit(OPS["dim"], (), {"size": source.attrs["start"][axis]}).results[0]
+              for axis in axes]
+    inside = known * len(axes)
+    if node.op is OPS["gather"]:
+        rest = [axis for axis in range(source.inputs[0].type.rank) if axis not in axes]
+        axes += tuple(rest[axis] for axis in node.attrs["axes"])
+        inside += node.attrs.get("inside") or ("",) * len(node.attrs["axes"])
+        places += [clone.values[index] for index in node.inputs[1:]]
+    made: Value = b.emit(OPS["gather"], (clone.values[source.inputs[0]], *places),
+                         {"axes": axes, "inside": inside}).results[0]
+    return made
 
 
 def _early(graph: Graph) -> dict[Value, Node]:
@@ -47,8 +62,12 @@ def _early(graph: Graph) -> dict[Value, Node]:
     stored: dict[Value, int] = {}  # arrays of which a part is stored, and by which node
     last = dict.fromkeys(graph.results, len(graph.nodes))  # the last node that reads a value
     early: dict[Value, Node] = {}
+    elements = _elements(graph)
+    early.update({node.results[0]: source for node, source in elements.items()})
     for at, node in reversed(list(enumerate(graph.nodes))):
         stored.update(dict.fromkeys(_changed(node), at))
+        if node in elements:
+            continue
         through = is_transparent(node)
         reads = max((last.get(value, -1) for value in node.results), default=-1) if through else at
         for value in node.inputs:
@@ -56,9 +75,37 @@ def _early(graph: Graph) -> dict[Value, Node]:
     for node in graph.nodes:
         source = node.inputs[0].node if node.op is OPS["reshape"] else None
         if source is not None and _is_row(node, source) and (
-                last.get(node.results[0], -1) > stored.get(source.inputs[0], len(graph.nodes))):
+                last.get(node.results[0], -1) + (node.results[0].shape == ())
+                > stored.get(source.inputs[0], len(graph.nodes))):
             early[node.results[0]] = source
     return early
+
+
+def _elements(graph: Graph) -> dict[Node, Node]:
+    """What gathers an element of a row when others are stored, from which its place does not
+    follow, and the slices that take the rows."""
+    rows = {node: source for node in graph.nodes if (source := _row_of_element(node)) is not None}
+    found: dict[Node, Node] = {}
+    stores: dict[Value, Node] = {}
+    behind: dict[Node, set[Value]] = {}  # what follows from a store
+    for node in graph.nodes if rows else ():
+        for values in behind.values():
+            if not values.isdisjoint(node.inputs):
+                values.update(node.results)
+        if node in rows:
+            store = stores.get(rows[node].inputs[0])
+            if store is not None and behind[store].isdisjoint(node.inputs[1:]):
+                found[node] = rows[node]
+        for value in _changed(node):
+            stores[value], behind[node] = node, set(node.results)
+    return found
+
+
+def _row_of_element(node: Node) -> Node | None:
+    """The slice that takes a row of which a node gathers an element."""
+    view = node.inputs[0].node if node.op is OPS["gather"] and not node.results[0].shape else None
+    source = view.inputs[0].node if view is not None and view.op is OPS["reshape"] else None
+    return source if view is not None and source is not None and _is_row(view, source) else None
 
 
 def _chosen(source: Node) -> tuple[int, ...]:

@@ -121,6 +121,8 @@ select-false          iufb  select(False, x, y)             -> y
 select-same           iufb  select(c, x, x)                 -> x
 select-condition      b     select(x, True, False)          -> x
 select-negation       b     select(x, False, True)          -> not_(x)
+select-and            b     select(c, x, c)                 -> and_(c, x)
+select-or             b     select(c, c, x)                 -> or_(c, x)
 select-not            iufb  select(not_(c), x, y)           -> select(c, y, x)
 select-first          iufb  select(c, select(c, x, y), z)   -> select(c, x, z)
 select-second         iufb  select(c, x, select(c, y, z))   -> select(c, x, z)

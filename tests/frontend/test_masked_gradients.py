@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -333,11 +334,10 @@ def test_random_programs() -> None:
 
 
 def test_masks_go_back_as_far_as_a_program_is_long() -> None:
-    """A mask of what indices leave out is made of that of the next node, a thousand times over."""
+    """A mask of what indices leave out is made of that of the next node, a thousand times over, in
+    what is no loop of the program."""
     def last(x: Any) -> Any:
-        y = np.sqrt(x)
-        for _ in range(700):
-            y = np.concatenate([y[1:], y[:1]])
+        y = reduce(lambda y, _: np.concatenate([y[1:], y[:1]]), range(700), np.sqrt(x))
         return y[:2].sum()
 
     x = np.array([0.0, 1.0, 4.0, 0.0, 16.0])

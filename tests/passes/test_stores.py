@@ -155,8 +155,27 @@ def _branches(graph: Graph) -> list[Any]:
 
 def stored(x: Any, c: Any, at: Any) -> Any:
     y = x.copy()
+    for k in range(int(at)):
+        if c > k:
+            y[at] += c
+    return y
+
+
+def of_both_ways(x: Any, c: Any, at: Any) -> Any:
+    y = x.copy()
     if c > 0:
         y[at] = c
+    else:
+        y[at - 1] = c
+    return y
+
+
+def of_one_way(x: Any, c: Any, at: Any) -> Any:
+    """Which another round has elsewhere."""
+    y = x.copy()
+    for k in range(int(at)):
+        if c > k:
+            y[k] += c
     return y
 
 
@@ -177,9 +196,10 @@ def copied(x: Any, c: Any, at: Any) -> Any:
 
 
 @pytest.mark.parametrize(("function", "moves"), (
-    (stored, True), (summed_before, False), (copied, False)))
+    (stored, True), (of_both_ways, True), (of_one_way, False), (summed_before, False),
+    (copied, False)))
 def test_what_leaves_a_branch(function: Callable[..., Any], moves: bool) -> None:
-    graph = weft.compile(function).trace(np.zeros(500), 1.0, 3).graph
+    graph = weft.compile(function).trace(np.zeros(500), 1.0, np.int64(3)).graph
     (before,), (after,) = _branches(graph), _branches(hoist_stores(graph))
     assert any(value.type.shape for value in before.results)
     assert any(value.type.shape for value in after.results) is not moves
