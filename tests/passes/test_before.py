@@ -1,4 +1,4 @@
-"""What is read of an array beside what is stored in it: no round copies the array, or a row of it."""
+"""What is read of an array beside what is stored in it: no round copies the array, or its row."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ def nested(w: Any) -> Any:
         for c in range(40):
             table[i, c] = table[i - 1, c]
             if w[i - 1] <= c:
+                w = w + 0
                 if table[i - 1, c - w[i - 1]] >= table[i, c]:
                     table[i, c] = table[i - 1, c - w[i - 1]] + 1
     return table
