@@ -23,7 +23,7 @@ os.environ.setdefault("WEFT_CACHE", "0")  # tests see what is compiled, in proce
 # Programs take a while to draw, and machines of continuous integration are slow and uneven.
 # The examples are the same in every run, so a change fails for what it did; new ones are drawn
 # with --hypothesis-profile=new, and by the thousand with python -m fuzz.
-EVERY_RUN = settings(deadline=None, print_blob=True,
+EVERY_RUN = settings(deadline=None, print_blob=True, max_examples=40,
                      suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("weft", EVERY_RUN, derandomize=True)
 settings.register_profile("new", EVERY_RUN)
