@@ -13,7 +13,7 @@ import numpy as np
 
 import weft
 
-from .limits import Limit, Machine
+from .limits import Limit, Measured
 from .measure import Contestant, Pace, Timing, race
 from .peers import Framework, Function, Weft
 from .report import Must, Table, number
@@ -51,7 +51,7 @@ class Bench:
     threads: int
     pace: Pace
     quick: bool
-    machine: Machine = field(default_factory=Machine)
+    machine: Measured = field(default_factory=Measured)
     progress: Callable[[str], None] = lambda text: None
     target: str | None = None  # of loops and programs; None: this CPU
 

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from weft.codegen.cpu.jit import compile_object, cpu_target, jit_for
-from weft.codegen.cpu.target import Target
 from weft.codegen.cpu.text import FunctionText, module_text
+from weft.ir.machine import Machine
 
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 UNROLL = 4  # vectors that one turn of a memory loop takes
@@ -85,7 +85,7 @@ class Limits:
         return Limit(sum(part.seconds for part in parts), most.by)
 
 
-def _peak(name: str, element: str, target: Target) -> FunctionText:
+def _peak(name: str, element: str, target: Machine) -> FunctionText:
     """``rounds`` turns of one FMA on each of as many accumulators as fit the registers."""
     lanes = target.vector_bits // (32 if element == "float" else 64)
     vector, chains = f"<{lanes} x {element}>", 3 * target.registers // 4
@@ -107,7 +107,7 @@ def _peak(name: str, element: str, target: Target) -> FunctionText:
     return f
 
 
-def _copy(name: str, target: Target, hint: str) -> FunctionText:
+def _copy(name: str, target: Machine, hint: str) -> FunctionText:
     """Copy ``count`` vectors, a multiple of UNROLL, ``rounds`` times over."""
     vector, size = f"<{target.vector_bits // 32} x float>", target.vector_bits // 8
     f = FunctionText("void", name, [("ptr", "to"), ("ptr", "from"), ("i64", "count"),
@@ -123,7 +123,7 @@ def _copy(name: str, target: Target, hint: str) -> FunctionText:
     return f
 
 
-def _read(name: str, target: Target) -> FunctionText:
+def _read(name: str, target: Machine) -> FunctionText:
     """Read ``count`` vectors ``rounds`` times; their exclusive or keeps the loads alive."""
     vector, size = f"<{target.vector_bits // 32} x i32>", target.vector_bits // 8
     f = FunctionText("void", name, [("ptr", "to"), ("ptr", "from"), ("i64", "count"),
@@ -260,7 +260,7 @@ def cache_sizes() -> dict[int, int]:
     return found or {1: 32 << 10, 2: 1 << 20, 3: 32 << 20}
 
 
-class Machine:
+class Measured:
     """The machine's limits by number of threads, each measured once."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from rich.console import Console
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from .compare import Bench
-from .limits import Limits, Machine, describe
+from .limits import Limits, Measured, describe
 from .measure import QUICK, Pace
 from .peers import Framework, available
 from .report import Table, musts_table, number, show, write_json
@@ -33,7 +33,7 @@ def run_families(families: Sequence[str], threads: int, peers: Sequence[str] | N
         chosen = [Framework(), *chosen]
     with console.status("") as status, threadpool_limits(threads), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the peers, about sizes and precision
-        bench = Bench(chosen, threads, QUICK if quick else Pace(), quick, Machine(), status.update,
+        bench = Bench(chosen, threads, QUICK if quick else Pace(), quick, Measured(), status.update,
                       target)
         for framework in bench.frameworks:
             framework.threads(threads)

@@ -94,6 +94,15 @@ def test_layers(path: Path) -> None:
             assert target.split(".")[0] != "weft", f"{place}: imports of the package are relative"
 
 
+@pytest.mark.parametrize("folder", ["schedule", "kernel"])
+def test_what_is_chosen_asks_no_emitter(folder: str) -> None:
+    """What kernels and their schedules are is in their text, which emitters read."""
+    emitters = (".codegen.cpu", ".codegen.gpu", ".codegen.artifact")
+    for path in (path for path in SOURCES if name_of(path).startswith(f"codegen/{folder}/")):
+        found = [target for _, _, target in imports(path) if target.startswith(emitters)]
+        assert not found, f"{name_of(path)} imports {found}"
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)
 def test_third_party_imports(path: Path) -> None:
     allowed = {"numpy", "ml_dtypes", *sys.stdlib_module_names}

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
+from ...ir.machine import Machine
 from ...ir.plans.control import ABORTED, SIZE
 from ...ir.plans.plan import ALIGNMENT, MISFIT, NO_MEMORY, Plan, map_launches
 from ...ir.plans.stack import ARGUMENTS_BYTES
@@ -29,7 +30,6 @@ from ..cpu.host.poll import field
 from ..cpu.host.threads import pool_parts
 from ..cpu.program import program_parts
 from ..cpu.sorts.sorter import sorts_of
-from ..cpu.target import Target
 from ..cpu.text import FunctionText, heap_block, module_text
 from ..cpu.types import LLVM_TYPES, memory_type
 
@@ -77,7 +77,7 @@ class Artifact:
 
     name: str
     plan: Plan
-    target: Target
+    target: Machine
     sources: tuple[Source, ...]
     results: tuple[str, ...]
     dims: tuple[tuple[str, str], ...] = ()

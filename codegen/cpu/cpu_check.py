@@ -9,8 +9,8 @@ run before the answer, are compiled for the oldest CPU there is.
 
 from __future__ import annotations
 
+from ...ir.machine import Machine
 from .processors import ECX, FEATURES, LEAVES, LEVEL3, ZMM
-from .target import Target
 from .text import FunctionText
 
 _OSXSAVE = 1 << 27          # in the ECX of leaf 1: xgetbv may be asked
@@ -22,24 +22,24 @@ _PORTABLE = 'nounwind "target-cpu"="x86-64" "target-features"=""'
 _CLOBBERS = "~{dirflag},~{fpsr},~{flags}"
 
 
-def is_x86(target: Target) -> bool:
+def is_x86(target: Machine) -> bool:
     return target.triple.startswith("x86_64")
 
 
-def portable(target: Target) -> str:
+def portable(target: Machine) -> str:
     """The attributes of a function that any CPU of the architecture can run."""
     if not is_x86(target):
         return "nounwind"
     return _PORTABLE
 
 
-def needed(target: Target) -> frozenset[str]:
+def needed(target: Machine) -> frozenset[str]:
     """The features that the code for ``target`` may use."""
     return target.instructions & FEATURES.keys() | LEVEL3
 
 
 def emit_cpu_check(
-    name: str, target: Target, fitting: int, unfit: int
+    name: str, target: Machine, fitting: int, unfit: int
 ) -> tuple[list[FunctionText], list[str]]:
     """``i32 @{name}_check_cpu()``: ``fitting`` or ``unfit``, found out once."""
     f = FunctionText("i32", f"{name}_check_cpu", [], attributes=portable(target))
@@ -57,7 +57,7 @@ def emit_cpu_check(
     return [f, _fits(name, target)], [f"@{name}.cpu = internal global i32 {_UNKNOWN}, align 4"]
 
 
-def _fits(name: str, target: Target) -> FunctionText:
+def _fits(name: str, target: Machine) -> FunctionText:
     f = FunctionText("i1", f"{name}.cpu_fits", [], linkage="internal",
                      attributes=portable(target))
     masks: dict[tuple[int, int], dict[int, int]] = {}

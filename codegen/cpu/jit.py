@@ -18,6 +18,7 @@ from typing import Any
 
 from ...ir.diagnose import error
 from ...ir.forks import LOADING, held
+from ...ir.machine import BASELINE, Machine
 from ...ir.record import record
 from .. import elf
 from ..cache import cache as object_cache
@@ -27,9 +28,8 @@ from ..shared import SHARED, SUPPORT, WORKERS
 from .cpu_check import emit_cpu_words
 from .host.support import emit_support
 from .host.threads import pool_parts
-from .processors import BASELINE, FEATURES, NATIVE, PORTABLE, features_of, listed
+from .processors import FEATURES, NATIVE, PORTABLE, features_of, listed
 from .sorts.sorter import SORTS
-from .target import Target
 from .text import SERIAL, module_text
 
 _COUNTER = itertools.count()
@@ -54,7 +54,7 @@ def _llvm() -> Any:
 
 
 @cache
-def cpu_target(name: str | None = None) -> Target:
+def cpu_target(name: str | None = None) -> Machine:
     """The target of a CPU name (``x86-64-v3``, ``znver4``); None or "native": this machine, or the
     CPU that ``WEFT_CPU`` says to take it for. Code for any may be made here, and looked at; it is
     ``Jit`` that asks whether this machine can run it.
@@ -68,7 +68,7 @@ def cpu_target(name: str | None = None) -> Target:
 
 
 @cache
-def _native() -> Target:
+def _native() -> Machine:
     llvm, taken_for = _llvm(), os.environ.get("WEFT_CPU")
     if taken_for and taken_for != NATIVE:
         name, base = taken_for, PORTABLE
@@ -94,31 +94,31 @@ def _found() -> frozenset[str]:
     return frozenset(key for key, on in _llvm().get_host_cpu_features().items() if on)
 
 
-def _target(name: str, base: str, has: frozenset[str]) -> Target:
+def _target(name: str, base: str, has: frozenset[str]) -> Machine:
     """The target of a CPU that can do what is in ``has``, and nothing else that LLVM knows."""
     llvm = _llvm()
     triple = llvm.get_process_triple()
     if triple.startswith("aarch64"):
         features = ",".join(f"+{key}" for key in sorted(has))
-        return Target("cpu", name, triple, features, 128, 32, 64 << 10, 1 << 20, base=base)
+        return Machine("cpu", name, triple, features, 128, 32, 64 << 10, 1 << 20, base=base)
     lacks = sorted(llvm.get_host_cpu_features().keys() - has - BASELINE)
     # What is switched off takes with it what builds on it, so what is on comes last.
     features = ",".join([*(f"-{key}" for key in lacks), *(f"+{key}" for key in sorted(has))])
     if has >= {"avx512f", "avx512vl"}:
         # Some tunings split 512-bit vectors; explicit widths are meant as they are written.
         features += ",-prefer-256-bit"
-        return Target("cpu", name, triple, features, 512, 32, 32 << 10, 1 << 20,
+        return Machine("cpu", name, triple, features, 512, 32, 32 << 10, 1 << 20,
                       mask_registers=True, base=base)
-    return Target("cpu", name, triple, features, 256, 16, 32 << 10, 512 << 10, base=base)
+    return Machine("cpu", name, triple, features, 256, 16, 32 << 10, 512 << 10, base=base)
 
 
-def lacking(target: Target) -> list[str]:
+def lacking(target: Machine) -> list[str]:
     """What the code for ``target`` may use and this machine, or that which it is taken for, has
     not."""
     return _lacking(target, _native().instructions)
 
 
-def _lacking(target: Target, has: frozenset[str]) -> list[str]:
+def _lacking(target: Machine, has: frozenset[str]) -> list[str]:
     return sorted(target.instructions - has)
 
 
@@ -130,7 +130,7 @@ class Code:
 
 
 @cache
-def _machine(target: Target, opt: int) -> Any:
+def _machine(target: Machine, opt: int) -> Any:
     llvm = _llvm()
     return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.base or target.name, features=target.features, opt=min(opt, 2),
@@ -169,7 +169,7 @@ def _plainly(step: str) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def _optimised(text: str, target: Target, opt: int, taken: Taken = _plainly,
+def _optimised(text: str, target: Machine, opt: int, taken: Taken = _plainly,
                plain: bool = False) -> tuple[Any, Any]:
     with taken("parse"):
         # In a context of its own: the global one would keep every constant for ever.
@@ -182,7 +182,7 @@ def _optimised(text: str, target: Target, opt: int, taken: Taken = _plainly,
     return module, machine
 
 
-def compile_object(text: str, target: Target, opt: int = 2, taken: Taken = _plainly, *,
+def compile_object(text: str, target: Machine, opt: int = 2, taken: Taken = _plainly, *,
                    plain: bool = False) -> Code:
     """Optimise and assemble a module; the result is position independent. The steps are parse,
     optimise and assemble, none where the disk has the code. ``plain``: the text is such that
@@ -206,7 +206,7 @@ def _versions() -> tuple[str, str]:
     return sys.modules["llvmlite"].__version__, ".".join(map(str, llvm.llvm_version_info))
 
 
-def assembly(text: str, target: Target, opt: int = 2) -> str:
+def assembly(text: str, target: Machine, opt: int = 2) -> str:
     """The assembly that ``compile_object`` would assemble."""
     module, machine = _optimised(text, target, opt)
     result: str = machine.emit_assembly(module)
@@ -216,7 +216,7 @@ def assembly(text: str, target: Target, opt: int = 2) -> str:
 class _Linker:
     """One LLJIT and the process it belongs to; it goes when the last of its libraries has gone."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Machine) -> None:
         self.process = os.getpid()
         self.linked = 0
         # JITLink takes one block of memory for an object. The older linker maps sections one at a
@@ -243,7 +243,7 @@ class Jit:
     Raises Error (W402) for a target that has what this machine lacks.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Machine) -> None:
         missing = lacking(target)
         if missing:
             raise error("W402", f"target={target.name!r} has {listed(missing)}, which this CPU "
@@ -312,6 +312,6 @@ def _support() -> tuple[bytes, tuple[str, ...]]:
 
 
 @cache
-def jit_for(target: Target) -> Jit:
+def jit_for(target: Machine) -> Jit:
     """The process's JIT for a target; made on first use."""
     return Jit(target)

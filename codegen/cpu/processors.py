@@ -42,8 +42,6 @@ FEATURES = MappingProxyType({
 LEAVES = tuple(sorted({(leaf, subleaf) for leaf, subleaf, _, _ in FEATURES.values()}))
 ZMM = 0xE6
 """The bits of registers that the system must save for AVX-512."""
-BASELINE = frozenset(("64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2"))
-"""What every 64-bit CPU of the kind has."""
 
 
 def cpu_text(words: Sequence[int]) -> str:

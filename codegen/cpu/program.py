@@ -24,6 +24,7 @@ from ...ir.indices.index import (
     symbols_of,
 )
 from ...ir.kernels.tiling import round_up
+from ...ir.machine import Machine
 from ...ir.plans.entry import Entry
 from ...ir.plans.plan import MISFIT, NO_MEMORY, Plan, Window
 from ...ir.plans.stack import STEPS_BYTES
@@ -37,11 +38,10 @@ from .steps.clock import clock_functions
 from .steps.launches import run_steps, step_globals
 from .steps.measure import give_back_function
 from .steps.table import StepTable
-from .target import Target
 from .text import FunctionText, heap_block, module_text
 
 
-def emit_program(plan: Plan, target: Target, entry: Entry) -> str:
+def emit_program(plan: Plan, target: Machine, entry: Entry) -> str:
     """The module text of ``plan``, whose kernels are tiled for ``target``, and its ``entry``."""
     functions, globals_ = program_parts(plan, target, entry.symbols, "weft")
     emitted = emit_entry(entry)
@@ -51,7 +51,7 @@ def emit_program(plan: Plan, target: Target, entry: Entry) -> str:
 
 
 def program_parts(
-    plan: Plan, target: Target, symbols: Sequence[str], pool: str
+    plan: Plan, target: Machine, symbols: Sequence[str], pool: str
 ) -> tuple[list[FunctionText], list[str]]:
     """The functions and globals of ``plan``, to be put into a module with other code.
 

@@ -20,7 +20,7 @@ from ...ir.indices.walk import fold
 from ...ir.kernels.kernel import Axis, Check, Kernel, Load, Store
 from ...ir.scalar.primitives import PRIMITIVES
 from ...ir.types import BOOL, COMPUTED, I64
-from .axes import Layout, is_tile
+from ..schedule.layout import Layout, is_tile
 from .scalars import Tile, TritonScalars
 
 # Functions of generated modules, as expressions in a and b. Triton's // and % truncate; indices

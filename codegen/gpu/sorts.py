@@ -14,7 +14,7 @@ from ...ir.indices.index import Dim, symbol
 from ...ir.kernels.kernel import Sort, Stmt
 from ...ir.scalar.order import key_of, packed, place_of, value_of
 from ...ir.types import DTYPES, I64, DType
-from .axes import is_tile
+from ..schedule.layout import is_tile
 from .memory import TileMemory
 from .scalars import Tile
 

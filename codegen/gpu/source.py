@@ -45,7 +45,7 @@ from ...ir.plans.plan import tasks_of
 from ...ir.record import record
 from ...ir.types import BOOL, DTYPES, DType
 from ..kernel.nest import Loop, nest
-from .axes import Layout, is_dot, is_tile, layout_of
+from ..schedule.layout import Layout, is_dot, is_tile, layout_of
 from .compress import emit_compress
 from .ranked import emit_ranked
 from .scalars import TRITON_PRIMITIVES, TRITON_TYPES, Tile

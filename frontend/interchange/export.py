@@ -30,10 +30,10 @@ from ...codegen.artifact.link import link_shared
 from ...codegen.artifact.object import STATUS, Artifact, Source, WeightsFile, emit_artifact
 from ...codegen.cpu.jit import compile_object, cpu_target
 from ...codegen.cpu.processors import PORTABLE
-from ...codegen.cpu.target import Target
 from ...ir.diagnose import Error, error
 from ...ir.graph import Graph, all_nodes, apart
 from ...ir.indices.index import symbols_of
+from ...ir.machine import Machine
 from ...ir.ops.op import host_name
 from ...ir.ops.table import OPS
 from ...ir.plans.entry import SCALARS
@@ -192,7 +192,7 @@ def _place(folder: Path, own: Sequence[str]) -> Iterator[Path]:
         yield made
 
 
-def export_target(name: str | None) -> Target:
+def export_target(name: str | None) -> Machine:
     """The target of a CPU name; None is the most common kind, "native" this machine."""
     return cpu_target(PORTABLE if name is None else name)
 
@@ -253,7 +253,7 @@ def _write_weights(
 
 
 def _artifact(
-    job: ExportJob, plan: Plan, target: Target, file: str,
+    job: ExportJob, plan: Plan, target: Machine, file: str,
     weights: tuple[WeightsFile | None, Mapping[int, int]],
 ) -> Artifact:
     known, offsets = weights

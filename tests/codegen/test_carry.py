@@ -16,7 +16,7 @@ from carried_kernels import (
 from native_kernel import run_native
 
 from weft.codegen.cpu.jit import cpu_target
-from weft.codegen.cpu.tile import tile
+from weft.codegen.schedule.cpu import tile
 from weft.ir.diagnose import Error
 from weft.ir.interp.kernel import run_kernel
 from weft.ir.text.parser import parse_kernel

@@ -11,7 +11,7 @@ from native_kernel import run_native
 
 import weft
 from weft.codegen.cpu.jit import cpu_target
-from weft.codegen.cpu.tile import tile
+from weft.codegen.schedule.cpu import tile
 from weft.ir.diagnose import Error
 from weft.ir.interp.kernel import run_kernel
 from weft.ir.kernels.ordering import compressed

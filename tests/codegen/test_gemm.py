@@ -27,10 +27,11 @@ from machines import runs
 from numpy.typing import NDArray
 
 from weft.codegen.cpu.products.gemm import emit_block
-from weft.codegen.cpu.products.gemm_plan import AVX2, AVX512, NEON, Access, GemmTarget, plan_gemm
 from weft.codegen.cpu.products.sizes import Size, ceil_div, integer
 from weft.codegen.cpu.text import FunctionText, module_text
+from weft.codegen.schedule.gemm_plan import AVX2, AVX512, NEON, Access, plan_gemm
 from weft.ir.kernels.tiling import Tiling
+from weft.ir.machine import Machine as Cpu
 from weft.ir.record import replace
 from weft.ir.types import as_dtype
 
@@ -51,7 +52,7 @@ SHAPES = [
 class Machine:
     """A blocking target, and the CPU whose instructions it is compiled to."""
 
-    plan: GemmTarget
+    plan: Cpu
     cpu: str
     features: str = ""
 
@@ -59,7 +60,8 @@ class Machine:
 def _machines() -> dict[str, Machine]:
     if not llvm.get_process_triple().startswith("x86_64"):
         host = Machine(NEON, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
-        return {"wide": host, "narrow": dataclasses.replace(host, plan=GemmTarget(128, 16))}
+        narrow = Cpu("cpu", "narrow", vector_bits=128, registers=16)
+        return {"wide": host, "narrow": dataclasses.replace(host, plan=narrow)}
     machines = {"narrow": Machine(NEON, "x86-64-v3"), "avx2": Machine(AVX2, "x86-64-v3")}
     if runs("x86-64-v4"):
         machines["wide"] = Machine(AVX512, "x86-64-v4", "-prefer-256-bit")

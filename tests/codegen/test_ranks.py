@@ -17,7 +17,7 @@ from weft.codegen.cpu.jit import compile_object, cpu_target, jit_for
 from weft.codegen.cpu.sorts import ranks as source
 from weft.codegen.cpu.sorts import sorter
 from weft.codegen.cpu.text import module_text
-from weft.codegen.cpu.tile import tile
+from weft.codegen.schedule.cpu import tile
 from weft.ir.diagnose import Error
 from weft.ir.interp.kernel import run_kernel
 from weft.ir.kernels.ordering import parted_places, parted_values, sorted_places, sorted_ranks

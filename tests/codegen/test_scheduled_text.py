@@ -14,11 +14,11 @@ from one_kernel import PROGRAMS, numbers
 import weft
 from weft.codegen.cpu.jit import cpu_target
 from weft.codegen.cpu.program import emit_program
-from weft.codegen.cpu.target import GPU
 from weft.codegen.gpu.source import emit_triton
 from weft.ir.interp.kernel import run_kernel
 from weft.ir.kernels.kernel import Kernel
 from weft.ir.kernels.schedule import REST
+from weft.ir.machine import GPU
 from weft.ir.plans.entry import entry_of
 from weft.ir.plans.plan import Plan
 from weft.ir.text.parser import parse_kernel, parse_plan

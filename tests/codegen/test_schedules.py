@@ -15,10 +15,10 @@ import pytest
 from texts import without_places
 
 import weft
-from weft.codegen.cpu.products.gemm_plan import AVX2, AVX512, NEON, Access, GemmTarget, plan_gemm
-from weft.codegen.cpu.target import GPU
-from weft.codegen.gpu.tile import LONGEST_ROW
 from weft.codegen.kernel.walks import unit_strides, vector_axis
+from weft.codegen.schedule.gemm_plan import AVX2, AVX512, NEON, Access, plan_gemm
+from weft.codegen.schedule.gpu import LONGEST_ROW
+from weft.ir.machine import GPU, Machine
 from weft.ir.text.parser import parse_kernel
 from weft.ir.text.printer import print_kernel
 from weft.ir.text.same import same_kernel
@@ -144,7 +144,7 @@ EXTENTS = [(64, 10, 784), (None, 100, 784), (1024, 1024, 1024), (None, None, Non
 
 
 @pytest.mark.parametrize(("name", "target"), [("avx2", AVX2), ("avx512", AVX512), ("neon", NEON)])
-def test_matrix_plans(name: str, target: GemmTarget, golden: Golden) -> None:
+def test_matrix_plans(name: str, target: Machine, golden: Golden) -> None:
     """The tile, the blocks and the packing of products of many shapes and ways to lie in memory."""
     lines = []
     for dtype, (M, N, K) in itertools.product((F32, F64), EXTENTS):

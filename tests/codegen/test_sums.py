@@ -18,8 +18,8 @@ from test_bits import targets
 
 import weft
 from weft.codegen.cpu.jit import cpu_target
-from weft.codegen.cpu.tile import tile
 from weft.codegen.kernel.order import CHUNK, order_of
+from weft.codegen.schedule.cpu import tile
 from weft.ir.interp.kernel import reduce_in_order, run_kernel
 from weft.ir.kernels.combine import Order
 from weft.ir.kernels.kernel import Kernel

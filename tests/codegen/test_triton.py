@@ -18,7 +18,6 @@ import pytest
 from triton_checks import CASES, FAILING, FINE
 from triton_kernels import every_primitive
 
-from weft.codegen.gpu.axes import STEP_ELEMENTS, layout_of
 from weft.codegen.gpu.build import (
     Compiled,
     compile_triton,
@@ -26,9 +25,10 @@ from weft.codegen.gpu.build import (
     run_kernel_triton,
 )
 from weft.codegen.gpu.scalars import TRITON_NATIVES, TRITON_PRIMITIVES
-from weft.codegen.gpu.schedule import schedule_programs
 from weft.codegen.gpu.source import emit_triton
 from weft.codegen.kernel.order import order_of
+from weft.codegen.schedule.layout import STEP_ELEMENTS, layout_of
+from weft.codegen.schedule.programs import schedule_programs
 from weft.ir.indices.index import symbol
 from weft.ir.indices.walk import evaluate
 from weft.ir.kernels.build import KernelBuilder

@@ -18,11 +18,11 @@ from triton_checks import CASES, FAILING, FINE
 from triton_kernels import Case
 
 import weft
-from weft.codegen.cpu.target import GPU
 from weft.codegen.gpu.build import run_kernel_triton
 from weft.ir.diagnose import Error
 from weft.ir.interp.graph import run_plan
 from weft.ir.interp.kernel import ChecksFailedError, run_kernel
+from weft.ir.machine import GPU
 from weft.ir.types import number_kind
 
 

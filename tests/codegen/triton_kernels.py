@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from one_kernel import PROGRAMS
 
 import weft
-from weft.codegen.cpu.target import GPU
 from weft.codegen.kernel.order import order_of
 from weft.ir.indices.index import Dim, symbol
 from weft.ir.kernels.build import KernelBuilder, Scalar
 from weft.ir.kernels.combine import is_ordered
 from weft.ir.kernels.kernel import Axis, Kernel, Param
 from weft.ir.loc import Loc
+from weft.ir.machine import GPU
 from weft.ir.plans.plan import Launch
 from weft.ir.scalar import random
 from weft.ir.scalar.number import expansion

@@ -28,7 +28,6 @@ from weft.codegen.artifact.header import c_names
 from weft.codegen.artifact.object import STATUS, Artifact, Source, WeightsFile, emit_artifact
 from weft.codegen.cpu import cpu_check
 from weft.codegen.cpu.jit import compile_object
-from weft.codegen.cpu.target import Target
 from weft.frontend.engine.building.link import make_program
 from weft.frontend.engine.building.pipeline import Stages
 from weft.frontend.face import tree
@@ -38,6 +37,7 @@ from weft.frontend.interchange.export import ExportJob, write_artifact
 from weft.ir.diagnose import Error
 from weft.ir.graph import Builder, Graph
 from weft.ir.interp.graph import run_graph
+from weft.ir.machine import Machine
 from weft.ir.ops.table import OPS
 from weft.ir.text.parser import parse_plan
 from weft.ir.text.printer import print_plan
@@ -903,7 +903,7 @@ def test_threads_follow_the_process(folder: Path) -> None:
 
 
 def test_objects_for_other_machines() -> None:
-    arm = Target("cpu", "generic", "aarch64-unknown-linux-gnu", "", 128, 32, 64 << 10, 1 << 20)
+    arm = Machine("cpu", "generic", "aarch64-unknown-linux-gnu", "", 128, 32, 64 << 10, 1 << 20)
     plan = Stages(MLP, Options()).plan_for(arm)
     sources = (Source("x"), *(Source(offset=64 * at) for at in range(4)))
     artifact = Artifact("m", plan, arm, sources, ("y",), (("b", "b"),),

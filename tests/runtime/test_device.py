@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 import weft
-from weft.codegen.cpu.target import GPU
 from weft.codegen.gpu.source import emit_triton
 from weft.frontend.engine.building.pipeline import Stages
 from weft.ir.diagnose import Error
 from weft.ir.indices.walk import evaluate
 from weft.ir.interp.kernel import ChecksFailedError, run_kernel
 from weft.ir.kernels.kernel import Kernel
+from weft.ir.machine import GPU
 from weft.ir.plans.image import KernelImage
 from weft.runtime.device.device import Look, never
 from weft.runtime.device.memory import ALIGNMENT, Memory, Ranges

@@ -11,17 +11,17 @@ import numpy as np
 from weft.codegen.cpu.jit import compile_object, cpu_target, jit_for
 from weft.codegen.cpu.loops.accesses import NOWHERE
 from weft.codegen.cpu.loops.kernel import emit_kernel
-from weft.codegen.cpu.target import Target
 from weft.codegen.cpu.text import module_text
 from weft.ir.indices.walk import evaluate
 from weft.ir.kernels.kernel import Kernel
 from weft.ir.kernels.workspace import scratch_bytes
+from weft.ir.machine import Machine
 from weft.ir.plans.control import SIZE, site_of
 from weft.ir.plans.plan import tasks_of
 from weft.ir.record import replace
 
 
-def native_text(kernel: Kernel, target: Target) -> str:
+def native_text(kernel: Kernel, target: Machine) -> str:
     """The LLVM module of a kernel, called k."""
     return module_text([emit_kernel(replace(kernel, name="k"), target)], [NOWHERE],
                        prelude=f'target triple = "{target.triple}"')

@@ -21,10 +21,10 @@ import numpy as np
 from numpy_samples import Sample, agree, differences, drawn, parts, shapes
 
 import weft
-from weft.codegen.cpu.target import GPU
 from weft.frontend.numpy_api.registry import ROWS
 from weft.ir.diagnose import Error
 from weft.ir.interp.graph import run_plan
+from weft.ir.machine import GPU
 
 SIZES = (0, 1, 2, 7)
 _LARGE = 1 << 22  # elements, of squares with sides of thousands: LAPACK takes minutes for them

@@ -15,9 +15,9 @@ from fuzz.nested.draw import program
 from nests import ALL, CUBES, FORWARD, REVERSE, X
 
 import weft
-from weft.codegen.cpu.target import GPU
 from weft.codegen.gpu.build import run_kernel_triton
 from weft.ir.interp.graph import run_plan
+from weft.ir.machine import GPU
 
 
 def in_triton(function: Callable[..., Any], *args: Any) -> list[Any]:

@@ -16,10 +16,10 @@ from ....ir.indices.runs import PAIR, Run, run_along
 from ....ir.indices.walk import fold
 from ....ir.kernels.kernel import Kernel, Load, Stmt, Store
 from ....ir.kernels.operands import MOST_STEP, offset_of
+from ....ir.machine import Machine
 from ....ir.record import replace
 from ....ir.types import DType
 from ..dims import emit_dim, floor_divide
-from ..target import Target
 from ..text import FunctionText
 from ..types import memory_type, suffix, vector_type
 from .scalars import LlvmScalars, LlvmValue
@@ -67,7 +67,7 @@ _SCALAR = LlvmValue("", "i64")
 class Accesses:
     """Emits the accesses of ``kernel`` into ``f``; ``pointers`` are the parameters' addresses."""
 
-    def __init__(self, f: FunctionText, kernel: Kernel, target: Target) -> None:
+    def __init__(self, f: FunctionText, kernel: Kernel, target: Machine) -> None:
         self.f, self.kernel, self.target = f, kernel, target
         self.s = LlvmScalars(f, f16c=target.f16c)
         self.pointers: dict[str, str] = {}

@@ -12,12 +12,12 @@ from ....ir.indices.runs import run_and_at
 from ....ir.kernels.kernel import Axis, Contract, Kernel, Stmt
 from ....ir.record import replace
 from ...kernel.nest import behind_effects
-from ..access import access_along
+from ...schedule.access import access_along
+from ...schedule.gemm_plan import Access
+from ...schedule.runs import common_run, in_runs
 from ..dims import emit_dim
 from ..products.gemm import Size, emit_block
-from ..products.gemm_plan import Access
 from ..products.sizes import integer
-from ..runs import common_run, in_runs
 from ..text import FunctionText
 from ..types import LLVM_TYPES, vector_type
 from .scalars import LlvmValue

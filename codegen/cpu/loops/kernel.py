@@ -37,6 +37,7 @@ from ....ir.kernels.kernel import (
 from ....ir.kernels.schedule import REST, Vectors
 from ....ir.kernels.tiling import power_of_two, round_up
 from ....ir.kernels.workspace import local_bytes
+from ....ir.machine import Machine
 from ....ir.plans.plan import tasks_of
 from ....ir.record import replace
 from ....ir.types import DType
@@ -48,7 +49,6 @@ from ..sorts.compress import emit_compress
 from ..sorts.long_row import emit_long_row, is_long_row
 from ..sorts.ranked import emit_ranked
 from ..sorts.rows import emit_sort
-from ..target import Target
 from ..text import SERIAL, FunctionText
 from ..types import LLVM_TYPES, vector_type
 from .columns import ColumnLoops, Take, by_order, of_sums
@@ -61,7 +61,7 @@ from .turned import turn
 
 
 def emit_kernel(
-    kernel: Kernel, target: Target, pool: str = "weft", inline: str = ""
+    kernel: Kernel, target: Machine, pool: str = "weft", inline: str = ""
 ) -> FunctionText:
     """The LLVM function of a kernel tiled for ``target``; ``pool`` is the prefix of what gives a
     long row to several threads, and of what tells whether the run is over. ``inline`` is its name

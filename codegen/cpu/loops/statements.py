@@ -20,9 +20,9 @@ from ....ir.kernels.kernel import (
     Stmt,
     Store,
 )
+from ....ir.machine import Machine
 from ....ir.plans.control import noted
 from ..dims import emit_dim
-from ..target import Target
 from ..text import FunctionText
 from .accesses import Accesses
 from .scalars import LlvmValue
@@ -33,7 +33,7 @@ from .workspace import Workspace
 class StmtEmitter(Accesses):
     """Emits statements of ``kernel`` into ``f``."""
 
-    def __init__(self, f: FunctionText, kernel: Kernel, target: Target) -> None:
+    def __init__(self, f: FunctionText, kernel: Kernel, target: Machine) -> None:
         super().__init__(f, kernel, target)
         self.dims: dict[str, str] = {}
         self.scratch = "null"

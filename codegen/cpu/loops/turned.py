@@ -14,14 +14,14 @@ from collections.abc import Sequence
 
 from ....ir.kernels.access import lines_across, turning_axis
 from ....ir.kernels.kernel import Axis, Kernel, Load
-from ....ir.kernels.schedule import MOST_LINES
 from ....ir.kernels.schedule import Vectors as Schedule
 from ....ir.kernels.workspace import turned_room
+from ....ir.machine import Machine
 from ....ir.record import record
+from ...schedule.vectors import tile_lines
 from ..dims import emit_dim
 from ..products.sizes import integer
 from ..products.vectors import Vectors
-from ..target import Target
 from ..text import FunctionText
 from .scope import Scope
 from .workspace import Workspace
@@ -45,14 +45,9 @@ class Turned:
         return f(f"getelementptr {element}, ptr {self.pointer}, i64 {at}")
 
 
-def tile_lines(size: int, target: Target) -> int:
-    """Lines of a tile of elements of so many bytes: a vector of each."""
-    return min(MOST_LINES, target.vector_bits // 8 // size)
-
-
 def turn(
     f: FunctionText, kernel: Kernel, vectors: Schedule, scope: Scope, pointers: dict[str, str],
-    target: Target, workspace: Workspace,
+    target: Machine, workspace: Workspace,
 ) -> dict[str, Turned]:
     """Emit the turning of what a task reads by the loads that are to be turned."""
     along = turning_axis(kernel, vectors.axis)
@@ -66,7 +61,7 @@ def turn(
 class _Turning:
     def __init__(
         self, f: FunctionText, kernel: Kernel, load: Load, axes: tuple[Axis, Axis], scope: Scope,
-        target: Target, workspace: Workspace,
+        target: Machine, workspace: Workspace,
     ) -> None:
         self.f, self.scope = f, scope
         self.across, self.along = axes

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from ....ir.kernels.tiling import SHORT_RUN, Tiling
+from ...schedule.gemm_plan import Access
 from ..text import FunctionText
 from ..types import LLVM_TYPES
-from .gemm_plan import Access
 from .sizes import Size, ceil_div, integer, prefix_mask, span, strips
 from .vectors import Vectors
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import MappingProxyType
 
-from ..target import Target
+from ....ir.machine import Machine
 from ..text import FunctionText
 from .columns import columns
 from .inside import inside
@@ -31,7 +31,7 @@ _CONTROL = "ptr %control"
 ROWS = ((2, 4, 8, 16), (2, 4, 8))  # of vectors that are sorted in registers: keys, with places
 
 
-def sort(f: FunctionText, target: Target, bits: int, x: list[str], y: list[str], n: str,
+def sort(f: FunctionText, target: Machine, bits: int, x: list[str], y: list[str], n: str,
          length: int | None, control: str, *, places: bool) -> None:
     """Put n records of the memories x, signed keys and what goes with them, in order there; the
     memories y have room for as many.
@@ -50,7 +50,7 @@ def sort(f: FunctionText, target: Target, bits: int, x: list[str], y: list[str],
 
 
 def _sort(
-    bits: int, words: int, first: int, name: str, target: Target, pool: str
+    bits: int, words: int, first: int, name: str, target: Machine, pool: str
 ) -> FunctionText:
     names = [f"{side}{word}" for side in "xy" for word in range(words)]
     f = FunctionText("void", name, [*(("ptr", name) for name in names), ("i64", "n"),
@@ -107,11 +107,11 @@ def _few(bits: int, words: int) -> FunctionText:
     return f
 
 
-def _ranks(bits: int, target: Target, pool: str) -> FunctionText:
+def _ranks(bits: int, target: Machine, pool: str) -> FunctionText:
     return ranks(bits, f"weft_sort_i{bits}x1", vectors=target.mask_registers)
 
 
-def _parts(bits: int, places: bool, target: Target, pool: str) -> FunctionText:
+def _parts(bits: int, places: bool, target: Machine, pool: str) -> FunctionText:
     return parts(bits, places=places, vectors=target.mask_registers)
 
 
@@ -125,7 +125,7 @@ def call_sort(f: FunctionText, name: str, x: list[str], y: list[str], n: str, *m
 
 
 def sorts_of(
-    functions: Iterable[FunctionText], target: Target, pool: str
+    functions: Iterable[FunctionText], target: Machine, pool: str
 ) -> list[FunctionText]:
     """The functions of this module that others call, and those which these call; ``pool`` is the
     prefix of what tells whether a run is over."""
@@ -141,15 +141,15 @@ def sorts_of(
     return list(found.values())
 
 
-def _columns(bits: int, words: int, rows: int, target: Target, pool: str) -> FunctionText:
+def _columns(bits: int, words: int, rows: int, target: Machine, pool: str) -> FunctionText:
     return columns(bits, words, rows)
 
 
-def _merge(bits: int, words: int, target: Target, pool: str) -> FunctionText:
+def _merge(bits: int, words: int, target: Machine, pool: str) -> FunctionText:
     return merge(bits, words)
 
 
-SORTS: Mapping[str, Callable[[Target, str], FunctionText]] = MappingProxyType({
+SORTS: Mapping[str, Callable[[Machine, str], FunctionText]] = MappingProxyType({
     **{f"weft_sort_i{bits}x{words}": partial(_sort, bits, words, 0, f"weft_sort_i{bits}x{words}")
        for bits, words in RECORDS},
     "weft_sort_places": partial(_sort, 64, 1, 4, "weft_sort_places"),

@@ -23,6 +23,7 @@ from ....ir.diagnose import error
 from ....ir.indices.index import Dim, product, row_major, symbol, symbols_of
 from ....ir.kernels.kernel import Kernel
 from ....ir.kernels.workspace import scratch_bytes
+from ....ir.machine import Machine
 from ....ir.ops.table import OPS
 from ....ir.plans.plan import (
     Alloc,
@@ -50,7 +51,6 @@ from ....ir.record import field, record, replace
 from ..host.layout import element
 from ..loops.kernel import emit_kernel
 from ..sorts.long_row import is_long_row
-from ..target import Target
 from ..text import FunctionText
 from .fused import fused_loop
 from .groups import Members, group_function
@@ -79,7 +79,7 @@ class _Around:
 class StepTable:
     """Rows, words, registers (what each is at the start, if anything) and functions of a plan."""
 
-    def __init__(self, plan: Plan, target: Target, pool: str) -> None:
+    def __init__(self, plan: Plan, target: Machine, pool: str) -> None:
         self.plan, self.types = plan, plan.types()
         self._target, self._pool = target, pool
         self.launched: set[str] = set()  # kernels that are functions which rows call

@@ -14,8 +14,7 @@ from typing import Any, Literal
 
 from ....codegen.cpu.jit import assembly, compile_object, cpu_target, jit_for
 from ....codegen.cpu.program import emit_program
-from ....codegen.cpu.target import GPU, Target
-from ....codegen.cpu.tile import tile as tile_cpu
+from ....codegen.cpu.types import check_dtypes
 from ....codegen.kernel.bodies import lower_graph, share_kernels
 from ....codegen.kernel.domain.bounds import with_bounds
 from ....codegen.kernel.domain.interiors import with_interiors
@@ -25,11 +24,13 @@ from ....codegen.kernel.launches.group import group
 from ....codegen.kernel.launches.share import program_name
 from ....codegen.kernel.launches.workers import with_workers
 from ....codegen.kernel.parts import with_parts
+from ....codegen.schedule.cpu import tile as tile_cpu
 from ....ir.diagnose import error
 from ....ir.graph import Graph
 from ....ir.indices.dims import requirements
 from ....ir.indices.index import Dim
 from ....ir.kernels.kernel import Kernel
+from ....ir.machine import GPU, Machine
 from ....ir.plans.calls import Call, map_kernels
 from ....ir.plans.entry import MAX_RANK, Entry, entry_of
 from ....ir.plans.plan import KernelCall, Plan, Slot, host_steps
@@ -59,7 +60,7 @@ class Known:
     """What is known of a program after some step; each adds to it, or has made it better."""
 
     options: Options
-    target: Target
+    target: Machine
     traced: Graph
     graph: Graph
     entry_kinds: tuple[str, ...] = ()
@@ -109,15 +110,20 @@ def _tile(known: Known) -> Known:
     def tiled(calls: Sequence[KernelCall]) -> list[KernelCall]:
         kernels = {id(call.kernel): call.kernel for call in calls}
         made = {key: _tile_gpu(kernel) if known.target.kind == "gpu" else
-                tile_cpu(kernel, known.target) for key, kernel in kernels.items()}
+                _tile_cpu(kernel, known.target) for key, kernel in kernels.items()}
         return [replace(call, kernel=made[id(call.kernel)]) for call in calls]
 
     return replace(known, calls=map_kernels(known.calls, tiled))
 
 
+def _tile_cpu(kernel: Kernel, machine: Machine) -> Kernel:
+    check_dtypes(kernel)
+    return tile_cpu(kernel, machine)
+
+
 def _tile_gpu(kernel: Kernel) -> Kernel:
     try:
-        made: Kernel = load("codegen.gpu.tile").tile(kernel)
+        made: Kernel = load("codegen.schedule.gpu").tile(kernel)
         return made
     except ValueError as problem:
         raise error("W113", f"no Triton kernel can be made: {problem}", locs=kernel.locs,
@@ -228,12 +234,12 @@ class Stages:
             self.traced = without_keeping(self.traced)
 
     @property
-    def target(self) -> Target:
+    def target(self) -> Machine:
         """What the program is compiled for, which its placement decides."""
         return self.after("place").target
 
     @cached_property
-    def processor(self) -> Target:
+    def processor(self) -> Machine:
         return cpu_target(self.options.target)
 
     @cached_property
@@ -307,7 +313,7 @@ class Stages:
         """Bytes of temporaries."""
         return self.plan.arena
 
-    def plan_for(self, target: Target) -> Plan:
+    def plan_for(self, target: Machine) -> Plan:
         """The plan with kernels tiled for ``target``."""
         known = replace(self.after("group"), target=target)
         for name in ("tile", "memory", "windows", "workers", "loops"):
@@ -376,7 +382,7 @@ STAGES = tuple(_TEXTS)
 
 
 @record(frozen=True)
-class Machine:
+class Linked:
     """Linked code of one program: addresses by symbol, valid as long as ``keep`` is held, as is
     ``host``, which it calls if there are host steps."""
 
@@ -385,7 +391,7 @@ class Machine:
     host: HostSteps | None = None
 
 
-def build(stages: Stages) -> Machine:
+def build(stages: Stages) -> Linked:
     """Compile and link a program for this process."""
     target = stages.target
     jit = jit_for(target)  # first: whether this machine can run it
@@ -398,4 +404,4 @@ def build(stages: Stages) -> Machine:
         host = HostSteps(stages.plan) if host_steps(stages.plan) else None
         sizes = [f"{name}_arena"] if entry.arena is None else []
         library = jit.link(code.object, (name, *sizes, f"{name}_call", f"{name}_python"))
-    return Machine(library.addresses, Lifetime(library.unload), host)
+    return Linked(library.addresses, Lifetime(library.unload), host)

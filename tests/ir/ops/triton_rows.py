@@ -33,12 +33,12 @@ from ops.cases import (
     graph_of,
     operands,
 )
-from weft.codegen.cpu.target import GPU
 from weft.codegen.gpu.build import compile_triton, run_kernel_triton
 from weft.codegen.gpu.source import emit_triton
 from weft.frontend.engine.building.pipeline import Stages
 from weft.frontend.face.options import Options
 from weft.ir.interp.graph import run_graph, run_plan
+from weft.ir.machine import GPU
 from weft.ir.ops.op import OpDef, Sample
 from weft.ir.scalar.random import SAMPLERS
 from weft.ir.scalar.special import FUNCTIONS

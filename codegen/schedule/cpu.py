@@ -12,6 +12,7 @@ from ...ir.indices.index import product
 from ...ir.kernels.kernel import Axis, Carry, Contract, Kernel, Sort
 from ...ir.kernels.tiling import power_of_two
 from ...ir.kernels.workspace import local_bytes
+from ...ir.machine import Machine
 from ...ir.plans.stack import SCRATCH_BYTES
 from ...ir.record import replace
 from ..kernel.axes import with_periods
@@ -26,10 +27,8 @@ from ..kernel.walks import (
     walks_across,
     walks_along,
 )
-from .blocking import tile_contract, tiled
-from .schedule import schedule
-from .target import Target
-from .types import check_dtypes
+from .contract import tile_contract, tiled
+from .vectors import schedule
 
 MAP_BLOCK = 8192       # elements of one CPU task: long enough to amortise it, short enough to share
 ACROSS_BLOCK = 64      # lines that stay in the first-level cache while neighbours are visited
@@ -45,12 +44,11 @@ NOMINAL = 8    # stands in for an extent that is known at run time only, such as
 STREAM = 0.03  # cycles for a byte of an operand that each task reads from beyond its caches
 
 
-def tile(kernel: Kernel, target: Target) -> Kernel:
+def tile(kernel: Kernel, target: Machine) -> Kernel:
     """Choose axis kinds and blocks of a lowered kernel for ``target``, then how it is run.
 
     Raises DTypeError (W111) for a kernel with a dtype that the target does not compute with.
     """
-    check_dtypes(kernel)
     if does_nothing(kernel):
         return replace(kernel, body=())
     if any(isinstance(stmt, Sort) for stmt in kernel.body):
@@ -116,7 +114,7 @@ def _vector_block(kernel: Kernel, axis: Axis) -> int:
     return ACROSS_BLOCK if walks_across(kernel, axis.name) else MAP_BLOCK
 
 
-def _tile_stages(kernel: Kernel, target: Target) -> Kernel:
+def _tile_stages(kernel: Kernel, target: Machine) -> Kernel:
     """Blocks of rows: a task does all that happens to them, one stage after the other."""
     kernel, rows, columns = with_whole_rows(kernel)
     kernel = replace(kernel, axes=tuple(
@@ -131,7 +129,7 @@ def _tile_stages(kernel: Kernel, target: Target) -> Kernel:
         for axis in kernel.axes))
 
 
-def _with_tiling(kernel: Kernel, stmt: Contract, target: Target, rows: str) -> Contract:
+def _with_tiling(kernel: Kernel, stmt: Contract, target: Machine, rows: str) -> Contract:
     """A contraction that a task has all of, but for a block of ``rows``."""
     wide = frozenset(axis.name for axis in kernel.axes if axis.kind != "par" or axis.block != 1)
     sides = sides_of(kernel, stmt, rows, wide)

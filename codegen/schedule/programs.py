@@ -7,7 +7,7 @@ from math import prod
 from ...ir.kernels.kernel import Contract, Kernel
 from ...ir.kernels.schedule import Program
 from ...ir.record import replace
-from .axes import Layout, is_dot, layout_of
+from .layout import Layout, is_dot, layout_of
 
 PIPELINE = 3  # rounds of a loop under way: one computes, two load
 

@@ -18,12 +18,12 @@ from ...ir.indices.index import Dim, symbols_of
 from ...ir.indices.runs import WHOLE
 from ...ir.indices.walk import evaluate
 from ...ir.kernels.kernel import Contract, Kernel
+from ...ir.machine import Machine
 from ...ir.record import replace
 from ..kernel.sides import Grouping, extent_of, groupings
 from .access import operand_access
-from .products.gemm_plan import GemmTarget, plan_gemm
+from .gemm_plan import plan_gemm
 from .runs import stored_run
-from .target import Target
 
 NOMINAL = 8    # stands in for an extent that is known at run time only, such as a batch
 MANY = 16      # rows that fill register tiles
@@ -32,7 +32,7 @@ TURN = 0.6     # cycles for an element that is turned in registers of 256 bits, 
 PIECE = 12.0   # cycles for the part of a vector of results that lies in one run
 
 
-def tile_contract(kernel: Kernel, target: Target) -> Kernel:
+def tile_contract(kernel: Kernel, target: Machine) -> Kernel:
     """The kernel of one contraction and what follows it, in tasks of blocks of its result."""
     grouping = min(groupings(kernel), key=lambda grouping: _cost(grouping, target))
     kernel = grouping.kernel
@@ -50,7 +50,7 @@ def tile_contract(kernel: Kernel, target: Target) -> Kernel:
 
 
 def tiled(
-    kernel: Kernel, stmt: Contract, sides: tuple[str, str], target: Target,
+    kernel: Kernel, stmt: Contract, sides: tuple[str, str], target: Machine,
     extents: tuple[int | None, int | None], whole: bool = False,
 ) -> Contract:
     """A contraction with its blocking; ``extents`` are those of its rows and columns, as far as
@@ -60,7 +60,7 @@ def tiled(
     accesses = (operand_access(kernel, stmt.lhs, m, stmt.axis),
                 operand_access(kernel, stmt.rhs, n, stmt.axis))
     plan = plan_gemm(*extents, depth if isinstance(depth, int) else None, stmt.dtype,
-                     GemmTarget(target.vector_bits, target.registers, target.l1, target.l2),
+                     target,
                      *accesses, whole, (isinstance(kernel.axis(m).extent, int),
                                         isinstance(kernel.axis(n).extent, int)), stmt.chunk)
     lhs, rhs = ({"free": free, "k": stmt.axis}.get(access.lanes or "", "")
@@ -70,7 +70,7 @@ def tiled(
     return replace(stmt, tiling=replace(plan, rows=m, columns=n, lhs_along=lhs, rhs_along=rhs))
 
 
-def _tiled(grouping: Grouping, target: Target) -> Contract:
+def _tiled(grouping: Grouping, target: Machine) -> Contract:
     """The contraction with its operands in the order that lets vectors of the result be stored."""
     kernel, (m, n) = grouping.kernel, grouping.sides
     stmt = _first_product(kernel)
@@ -95,7 +95,7 @@ def _estimate(extent: Dim, size: int) -> int:
     return evaluate(extent, dict.fromkeys(symbols_of(extent), size))
 
 
-def _cost(grouping: Grouping, target: Target) -> float:
+def _cost(grouping: Grouping, target: Machine) -> float:
     """Estimated cycles of a kernel whose unknown extents are taken to be ``NOMINAL``."""
     kernel = replace(grouping.kernel, axes=tuple(
         replace(axis, extent=_estimate(axis.extent, NOMINAL)) for axis in grouping.kernel.axes))

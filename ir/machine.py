@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ...ir.record import record
-from .processors import BASELINE
+from .record import record
+
+BASELINE = frozenset(("64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2"))
+"""The features that every 64-bit CPU of the kind has."""
 
 
 @record(frozen=True)
-class Target:
+class Machine:
     """A CPU or GPU to compile for; hashed into the cache key.
 
     ``features`` are LLVM's (``+avx2,-avx512f``), and ``base`` its name of the CPU that they change
@@ -42,4 +44,4 @@ class Target:
 
 
 # What schedules for a GPU are made for; the kernels compile for other ones as well.
-GPU = Target("gpu", "sm_90")
+GPU = Machine("gpu", "sm_90")

@@ -24,14 +24,21 @@ from ...ir.kernels.kernel import (
     stages_of,
     summed_axes,
 )
-from ...ir.kernels.schedule import IN_TURN, KEPT_BYTES, TURNED_BYTES, UNROLLED, Vectors, Way
+from ...ir.kernels.schedule import (
+    IN_TURN,
+    KEPT_BYTES,
+    MOST_LINES,
+    TURNED_BYTES,
+    UNROLLED,
+    Vectors,
+    Way,
+)
 from ...ir.kernels.tiling import power_of_two
+from ...ir.machine import Machine
 from ...ir.record import record, replace
 from ..kernel.cost import is_composite, is_heavy
 from ..kernel.domain.pieces import splits_of
 from ..kernel.nest import Loop, axes_used, behind_effects, inside, nest
-from .loops.turned import tile_lines
-from .target import Target
 
 UNROLL = 8          # rounds of a loop that are written one after the other
 LIGHT_UNROLL = 16   # the same of light ones
@@ -47,7 +54,7 @@ AT_ONCE = 4         # lanes that meet in registers; of more, most would not be t
 KNOWN_AT_ONCE = 8   # of rows whose number is known
 
 
-def schedule(kernel: Kernel, target: Target) -> Kernel:
+def schedule(kernel: Kernel, target: Machine) -> Kernel:
     """The kernel with vectors, ways and outlined epilogues for ``target``."""
     vectors: list[Vectors] = []
     body: list[Stmt] = []
@@ -96,7 +103,7 @@ def _vector(stage: Kernel) -> Axis | None:
     return axes[0] if axes else None
 
 
-def _lanes(stage: Kernel, vector: Axis, target: Target) -> int:
+def _lanes(stage: Kernel, vector: Axis, target: Machine) -> int:
     """Elements in a vector step: the lanes of sums over the vector axis, else by the registers, of
     which sums down columns need several times as many where lanes meet."""
     # Indices are 64 bits wide, but narrow where they are only cast.
@@ -139,7 +146,7 @@ def _ahead(stage: Kernel, vector: Axis, registers: int) -> int:
     return max(1, registers // (8 if near else 16))
 
 
-def _walked(stage: Kernel, vectors: Vectors, target: Target) -> int:
+def _walked(stage: Kernel, vectors: Vectors, target: Machine) -> int:
     """Lanes whose sums are in registers at once: more than were asked for where the vectors of a
     short row leave room."""
     sums = [stmt for stmt in stage.body if isinstance(stmt, Reduce)]
@@ -174,7 +181,7 @@ def _kept(stage: Kernel, vector: Axis) -> tuple[str, ...]:
     return tuple(name for name in found if extent * heavy[name].dtype.itemsize <= KEPT_BYTES)
 
 
-def _turned(stage: Kernel, vector: Axis, target: Target) -> tuple[str, ...]:
+def _turned(stage: Kernel, vector: Axis, target: Machine) -> tuple[str, ...]:
     """Loads of a map that jump from line to line with the vectors, if a tile fits into them."""
     along = turning_axis(stage, vector.name)
     if along is None:
@@ -187,7 +194,7 @@ def _turned(stage: Kernel, vector: Axis, target: Target) -> tuple[str, ...]:
             stmt.dtype.itemsize, target) for axis in (vector, along)))
 
 
-def _with_ways(stage: Kernel, vectors: Vectors | None, target: Target) -> Iterator[Stmt]:
+def _with_ways(stage: Kernel, vectors: Vectors | None, target: Machine) -> Iterator[Stmt]:
     """The statements, with ways for sums in loops over single indices."""
     ways: dict[str, Way] = {}
     if any(isinstance(stmt, Reduce) and stmt.order and (
@@ -251,3 +258,8 @@ def _way(stage: Kernel, loop: Loop, sums: Sequence[Reduce], scope: _Scope) -> Wa
         ahead = max(scope.ahead, KNOWN_AT_ONCE) if rows <= min(lanes) else scope.ahead
         return Way("by lanes", min(ahead, *lanes))
     return Way("by lanes", min(scope.ahead, *lanes), few=min(AT_ONCE, *lanes))
+
+
+def tile_lines(size: int, target: Machine) -> int:
+    """Lines of a tile of elements of so many bytes that is turned: a vector of each."""
+    return min(MOST_LINES, target.vector_bits // 8 // size)

@@ -19,10 +19,11 @@ import itertools
 import math
 from typing import Literal
 
-from ....ir.kernels.tiling import Tiling, room_of_line, round_up
-from ....ir.kernels.workspace import MAX_LEVELS, levels_of
-from ....ir.record import record, replace
-from ....ir.types import DType
+from ...ir.kernels.tiling import Tiling, room_of_line, round_up
+from ...ir.kernels.workspace import MAX_LEVELS, levels_of
+from ...ir.machine import Machine
+from ...ir.record import record, replace
+from ...ir.types import DType
 
 _NOMINAL = 240  # stands in for an extent that is known at run time only
 _TASK_CYCLES = 20_000  # work below which a task is not worth a thread
@@ -40,19 +41,9 @@ _TURNED_ROWS = 8
 _LONGEST_LINE = 1 << 16  # elements; rows that lie further apart are not copied as they lie
 
 
-@record(frozen=True)
-class GemmTarget:
-    """What the choice of tiles needs to know of a CPU; cache sizes in bytes, of one core."""
-
-    vector_bits: int
-    registers: int
-    l1: int = 32 << 10
-    l2: int = 1 << 20
-
-
-AVX512 = GemmTarget(512, 32, 48 << 10)
-AVX2 = GemmTarget(256, 16)
-NEON = GemmTarget(128, 32, 64 << 10)
+AVX512 = Machine("cpu", "avx512", vector_bits=512, registers=32, l1=48 << 10)
+AVX2 = Machine("cpu", "avx2", vector_bits=256, registers=16)
+NEON = Machine("cpu", "neon", vector_bits=128, registers=32, l1=64 << 10)
 
 
 @record(frozen=True)
@@ -69,7 +60,7 @@ def plan_gemm(
     N: int | None,
     K: int | None,
     dtype: DType,
-    target: GemmTarget,
+    target: Machine,
     lhs: Access,
     rhs: Access,
     whole: bool = False,
@@ -88,7 +79,7 @@ def plan_gemm(
 
 
 def _plan(
-    M: int | None, N: int | None, K: int | None, dtype: DType, target: GemmTarget,
+    M: int | None, N: int | None, K: int | None, dtype: DType, target: Machine,
     lhs: Access, rhs: Access, swap: bool, whole: bool, sure_m: bool, sure_n: bool, chunk: int,
 ) -> Tiling:
     size = dtype.itemsize
@@ -182,13 +173,13 @@ def _turned_tile(
     return M, 1 if few or rhs.stride * size % _SAME_SET == 0 else 2
 
 
-def _most_depth(nr: int, lanes: int, size: int, target: GemmTarget) -> int:
+def _most_depth(nr: int, lanes: int, size: int, target: Machine) -> int:
     """Steps of k whose panel of rhs stays in L1 beside a tile's rows of lhs."""
     return max(lanes, target.l1 * 3 // 4 // (nr * size) // lanes * lanes)
 
 
 def _register_tile(
-    M: int | None, N: int | None, depth: int, lanes: int, size: int, target: GemmTarget,
+    M: int | None, N: int | None, depth: int, lanes: int, size: int, target: Machine,
     most_rows: int,
 ) -> tuple[int, int, float]:
     """The tile (mr, nv) of least estimated cycles for the whole product, and these cycles.
@@ -221,7 +212,7 @@ def _register_tile(
 
 
 def _blocks(
-    plan: Tiling, M: int | None, N: int | None, depth: int, compute: float, target: GemmTarget,
+    plan: Tiling, M: int | None, N: int | None, depth: int, compute: float, target: Machine,
     lhs: Access, rhs: Access, whole: bool,
 ) -> Tiling:
     """Cut the output into tasks so that packing twice and uneven shares cost least."""

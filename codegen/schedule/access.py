@@ -8,7 +8,7 @@ from ...ir.indices.index import symbols_of
 from ...ir.indices.runs import WHOLE
 from ...ir.kernels.kernel import Kernel
 from ...ir.kernels.operands import lanes_along, loads_behind, offset_of, run_along, stride_across
-from .products.gemm_plan import Access
+from .gemm_plan import Access
 
 
 def operand_access(kernel: Kernel, name: str, free: str, k: str) -> Access:

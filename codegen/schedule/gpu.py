@@ -9,7 +9,7 @@ from ..kernel.collapse import does_nothing, with_few_axes
 from ..kernel.sides import extent_of, sides_of, with_whole_rows
 from ..kernel.stages import needs_stages
 from ..kernel.walks import crosses, in_task_order, vector_axis
-from .schedule import schedule_programs
+from .programs import schedule_programs
 
 ROWS = 16          # of a product and what follows it: the least that tl.dot takes
 DOT = (64, 64, 32)  # rows, columns and depth of a product's tile
