@@ -15,30 +15,51 @@ scatter does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping
 
-from ...ir.graph import Builder, Graph, Node, Value
+from ...ir.graph import Builder, Graph, Node, Value, can_fail
 from ...ir.indices.space import is_transparent
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
+from ..bodies import live_values
 from ..clone import Clone
 
 
 def read_before_stores(graph: Graph) -> Graph:
     """The graph with such reads of elements and rows."""
-    early = _early(graph)
-    if not early:
+    elements = _elements(graph)
+    early = _early(graph, elements)
+    if not early and not elements:
         return graph
     clone = Clone(graph)
     builder = Builder(clone.graph, OPS, share=False, fold=False)
     clone.params()
+
+    def made(node: Node) -> None:
+        if node not in clone.nodes:
+            clone.node(node)
+            source = elements[node][0] if node in elements else early.get(node)
+            if source is not None:
+                with builder.like(node):
+                    clone.values[node.results[0]] = _read(builder, clone, node, source)
+
+    firsts = _firsts(graph, elements)
     for node in graph.nodes:
-        clone.node(node)
-        value = node.results[0] if node.results else None
-        if value in early:
-            with builder.like(node):
-                clone.values[value] = _read(builder, clone, node, early[value])
+        for first in firsts.get(node, ()):
+            made(first)
+        made(node)
     return clone.finish()
+
+
+def _firsts(graph: Graph, elements: Mapping[Node, tuple[Node, Node]]) -> dict[Node, list[Node]]:
+    """What has to be computed before each store: elements, and what tells which they are."""
+    found: dict[Node, list[Node]] = {}
+    for node, (_, store) in elements.items():
+        live = live_values(graph, node.results)
+        found.setdefault(store, []).extend(
+            each for each in graph.nodes if not live.isdisjoint(each.results))
+    return found
 
 
 def _read(b: Builder, clone: Clone, node: Node, source: Node) -> Value:
@@ -57,13 +78,11 @@ def _read(b: Builder, clone: Clone, node: Node, source: Node) -> Value:
     return made
 
 
-def _early(graph: Graph) -> dict[Value, Node]:
-    """Elements and rows that slices take of arrays, and that are read when others are stored."""
+def _early(graph: Graph, elements: Container[Node]) -> dict[Node, Node]:
+    """The views of elements and rows that are read when others are stored, and the slices that take
+    these of their arrays."""
     stored: dict[Value, int] = {}  # arrays of which a part is stored, and by which node
     last = dict.fromkeys(graph.results, len(graph.nodes))  # the last node that reads a value
-    early: dict[Value, Node] = {}
-    elements = _elements(graph)
-    early.update({node.results[0]: source for node, source in elements.items()})
     for at, node in reversed(list(enumerate(graph.nodes))):
         stored.update(dict.fromkeys(_changed(node), at))
         if node in elements:
@@ -72,30 +91,36 @@ def _early(graph: Graph) -> dict[Value, Node]:
         reads = max((last.get(value, -1) for value in node.results), default=-1) if through else at
         for value in node.inputs:
             last[value] = max(last.get(value, -1), reads)
+    early: dict[Node, Node] = {}
     for node in graph.nodes:
         source = node.inputs[0].node if node.op is OPS["reshape"] else None
         if source is not None and _is_row(node, source) and (
                 last.get(node.results[0], -1) + (node.results[0].shape == ())
                 > stored.get(source.inputs[0], len(graph.nodes))):
-            early[node.results[0]] = source
+            early[node] = source
     return early
 
 
-def _elements(graph: Graph) -> dict[Node, Node]:
-    """What gathers an element of a row when others are stored, from which its place does not
-    follow, and the slices that take the rows."""
+def _elements(graph: Graph) -> dict[Node, tuple[Node, Node]]:
+    """What gathers an element of a row that nothing else reads, when others are stored, from which
+    its place does not follow; the slices that take the rows, and the stores. Nothing that may fail
+    changes its place but for the gather."""
     rows = {node: source for node in graph.nodes if (source := _row_of_element(node)) is not None}
-    found: dict[Node, Node] = {}
+    found: dict[Node, tuple[Node, Node]] = {}
+    reads = Counter(value for node in graph.nodes for value in node.inputs) if rows else Counter()
+    reads.update(graph.results)
     stores: dict[Value, Node] = {}
     behind: dict[Node, set[Value]] = {}  # what follows from a store
     for node in graph.nodes if rows else ():
         for values in behind.values():
             if not values.isdisjoint(node.inputs):
                 values.update(node.results)
-        if node in rows:
+        if node in rows and reads[node.inputs[0]] == 1:
             store = stores.get(rows[node].inputs[0])
             if store is not None and behind[store].isdisjoint(node.inputs[1:]):
-                found[node] = rows[node]
+                found[node] = rows[node], store
+        if node not in found and (can_fail(node) or node.op.effect is not None):
+            stores.clear()
         for value in _changed(node):
             stores[value], behind[node] = node, set(node.results)
     return found
