@@ -27,6 +27,7 @@ EVERY_RUN = settings(deadline=None, print_blob=True, max_examples=40,
                      suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("weft", EVERY_RUN, derandomize=True)
 settings.register_profile("new", EVERY_RUN)
+settings.register_profile("one", EVERY_RUN, max_examples=1)  # where it matters what is called
 settings.load_profile("weft")
 
 

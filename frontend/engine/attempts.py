@@ -78,6 +78,11 @@ class Attempts:
                 raise unknown  # of NumPy: what is known cannot be written
             outside = found.outside and bool(_numbers(found, call))  # loops are not why
             loops = None if outside else request.loops.after(found)
+            if loops is not None and loops.unrolls and found.optional and optional is None and (
+                    not _numbers(found, call)):
+                optional = found.problem
+                request = replace(request, optional=True, loops=Loops())
+                continue
             if loops is not None:
                 request = replace(request, loops=loops)
                 continue

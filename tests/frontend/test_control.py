@@ -149,7 +149,7 @@ def program(block: Block, api: Any) -> Callable[..., Any]:
 
 
 @pytest.mark.long
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(blocks(2), st.integers(0, 4), st.sampled_from([0, 1, 2, 2]), st.booleans())
 def test_random_programs(block: Block, m: int, opt: int, symbolic: bool) -> None:
     rng = np.random.default_rng(m)

@@ -32,6 +32,7 @@ from ....ir.ops.table import OPS
 from ...face.source import user_loc
 from ...tracing.arrays.chosen import Chosen
 from ...tracing.arrays.growing import GrowingList
+from ...tracing.arrays.maybe import is_maybe
 from ...tracing.context.active import active, current
 from ...tracing.context.request import NONE, GivenUpError, Loops, Need, Start
 from ...tracing.values.tracer import Tracer
@@ -283,4 +284,5 @@ def _is_carried(value: Any) -> bool:
     """Whether a name has what a loop can carry, or what stays as it is."""
     if type(value) in (list, tuple, dict):
         return all(map(_is_carried, value.values() if type(value) is dict else value))
-    return value is None or value is UNBOUND or is_array(value) or isinstance(value, (str, Chosen))
+    return value is None or value is UNBOUND or is_array(value) or is_maybe(value) or isinstance(
+        value, (str, Chosen))

@@ -72,6 +72,12 @@ class Loops:
     used: bool = False
     traces: int = 0
 
+    @property
+    def unrolls(self) -> bool:
+        """Whether loops of which rounds draw many nodes are traced round by round."""
+        return self.start is Start.NEVER or bool(self.given_up) or (
+            self.patient and not self.straight)
+
     def after(self, need: Need) -> Loops | None:
         """What to trace with after a trace that has failed; None if loops are not why."""
         if need.straight:
