@@ -7,13 +7,15 @@
 
 What all rounds compute alike is computed once, if it is more than reading it. Products of what is
 known of each round with what is the same in all (the input projections of a recurrence) are one
-product of all rounds, of which each takes its row: the order of their sums is that of their terms,
-so the bits stay. Nothing that may fail is moved: a loop may have no round.
+product of all rounds, of which each takes its row: the order of their sums is that of their terms
+where a round's is a product of several rows, so the bits stay. Nothing that may fail is moved, and
+no loop: there may be no round.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ..ir.graph import (
@@ -23,12 +25,12 @@ from ..ir.graph import (
     Value,
     apart,
     can_fail,
-    effects_of,
+    control_of,
     with_bodies,
 )
 from ..ir.indices.affine import coefficient
-from ..ir.indices.index import Dim, product, symbol, symbols_of
-from ..ir.ops.axes.reduce import contract_letters, is_matrix_product
+from ..ir.indices.index import Dim, is_natural, sum_of, symbol, symbols_of
+from ..ir.ops.axes.reduce import is_matrix_product
 from ..ir.ops.control.region import Looping
 from ..ir.ops.op import Kind
 from ..ir.ops.table import OPS
@@ -37,29 +39,38 @@ from .clone import Clone
 from .transform.batch import Batched, batch
 from .transform.pullback import is_cheap, symbols_within
 
-MORE = 16  # times the memory of its operand is the most that a product of all rounds may have
+MORE = 16  # times the memory of what rounds read is the most that is made of all of them
 # What is computed of all rounds at once as it is of one.
 _STACKING = (Kind.MAP, Kind.VIEW, Kind.REDUCE, Kind.CONTRACT, Kind.GATHER)
 
 
-def hoist(graph: Graph) -> Graph:
-    """The graph with what loops need not compute in each round in front of them."""
+def hoist(graph: Graph, around: frozenset[str] = frozenset()) -> Graph:
+    """The graph with what loops need not compute in each round in front of them; ``around`` are
+    the numbers of the rounds that it is in."""
     if all(node.op.control is None for node in graph.nodes):
         return graph
     clone = Clone(graph)
     clone.params()
     for node in graph.nodes:  # recursion is by nesting of bodies only
-        attrs = node.attrs if node.op.control is None else with_bodies(node, hoist)
-        control = None if node.op.control is None else node.op.control(**attrs)
+        control = control_of(node)
+        if control is None:
+            clone.node(node)
+            continue
+        inside = around | {control.index} if isinstance(control, Looping) else around
+        attrs = with_bodies(node, partial(hoist, around=inside))
         if isinstance(control, Looping):
-            _hoisted(clone, node, attrs, control)
+            _hoisted(clone, node, attrs, around)
         else:
             clone.node(node).attrs = attrs
     return clone.finish()
 
 
-def _hoisted(clone: Clone, node: Node, attrs: dict[str, Any], loop: Looping) -> None:
-    """Append a loop, and before it what its rounds need not compute."""
+def _hoisted(
+    clone: Clone, node: Node, attrs: dict[str, Any], around: frozenset[str]
+) -> None:
+    """Append a loop, with these bodies, and before it what its rounds need not compute."""
+    assert node.op.control is not None
+    loop = node.op.control(**attrs)
     first = loop.carried + loop.scanned
     ahead = list[tuple[Value, Value]]()  # values of a body, and what they are before the loop
     for body in (loop.body, loop.test):
@@ -70,7 +81,8 @@ def _hoisted(clone: Clone, node: Node, attrs: dict[str, Any], loop: Looping) -> 
             roots = _worth_keeping(body, same)
             _copied(clone, body, roots, values)
             ahead += [(root, values[root]) for root in roots]
-    rows = [] if loop.test is not None else _rows(clone, node, loop)
+    rows = [] if loop.count is None or loop.test is not None or not around.isdisjoint(
+        symbols_of(loop.count)) else _rows(clone, node, loop, loop.count)
     made = clone.node(node)
     made.attrs = attrs
     if not ahead and not rows:
@@ -127,7 +139,7 @@ def _own_sizes(body: Graph, index: str) -> frozenset[str]:
 def _may_move(node: Node, own: frozenset[str]) -> bool:
     said = (*node.attrs.values(), *(value.type for value in node.results))
     return not (can_fail(node) or apart(node) or node.after or node.op.foreign
-                or next(effects_of(node), None) is not None
+                or node.op.control is not None or node.op.effect is not None
                 or not own.isdisjoint(symbols_within(said)))
 
 
@@ -146,9 +158,10 @@ def _worth_keeping(body: Graph, same: set[Value]) -> list[Value]:
             spread.add(node)
         if _is_dear(node) or any(value.node in dear for value in node.inputs):
             dear.add(node)
-    roots = dict[Value, None]()
+    roots, seen = dict[Value, None](), set[Value]()
     for value in pending:  # which grows
-        if value.node is not None and value.node in dear:
+        if value.node is not None and value.node in dear and value not in seen:
+            seen.add(value)
             if value.node.op.kind is Kind.VIEW or value.node in spread:
                 pending += value.node.inputs
             else:
@@ -177,20 +190,23 @@ def _copied(
 # -- what is known of all rounds -----------------------------------------------------------------
 
 
-def _rows(clone: Clone, node: Node, loop: Looping) -> list[tuple[Value, Value]]:
+def _rows(clone: Clone, node: Node, loop: Looping, length: Dim) -> list[tuple[Value, Value]]:
     """Products of a body, and before the loop those of all its rounds, in their order."""
     body, first, last = loop.body, loop.carried, loop.carried + loop.scanned
-    same, length = unchanging(body, body.params[last:], loop.index), loop.count
-    assert length is not None
+    same = unchanging(body, body.params[last:], loop.index)
     turning = {each for each in body.nodes if each.op is OPS["slice"]
                and each.inputs[0] in same and _turns(each, loop.index)}
-    of_rounds, own = same | set(body.params[first:last]), _own_sizes(body, loop.index)
+    leaves = {*body.params[first:last], *(each.results[0] for each in turning)}
+    of_rounds, own = same | leaves, _own_sizes(body, loop.index)
     for each in body.nodes:
-        if each in turning or (of_rounds.issuperset(each.inputs) and each.op.kind in _STACKING
-                               and _may_move(each, own)):
+        if of_rounds.issuperset(each.inputs) and each.op.kind in _STACKING and (
+                same.issuperset(each.inputs) or _is_product(each) or (
+                    each.op.kind is not Kind.CONTRACT)) and _may_move(each, own):
             of_rounds.update(each.results)
     roots = [each.results[0] for each in body.nodes
-             if of_rounds.issuperset(each.results) and _is_projection(each, same)]
+             if of_rounds.issuperset(each.results) and _is_product(each)
+             and sum(value in same for value in each.inputs) == 1
+             and _is_small(body, each.results[0], leaves, same)]
     if not roots or length == 0:
         return []
     values = {param: clone.values[value] for param, value in list(
@@ -248,16 +264,18 @@ def _stack(
     return made
 
 
-def _is_projection(node: Node, same: Collection[Value]) -> bool:
-    """Whether a node is a product of what a round has with what is the same in all: of many terms,
-    so that it is no larger than that by far."""
-    fixed = [value in same for value in node.inputs]
-    if node.op.kind is not Kind.CONTRACT or sum(fixed) != 1 or not is_matrix_product(
-            node.attrs["dims"], *(value.shape for value in node.inputs)):
-        return False
-    *letters, out = contract_letters(node.attrs["dims"])
-    at = fixed.index(True)
-    own, size = letters[1 - at], dict(zip(letters[at], node.inputs[at].shape, strict=True))
-    columns = product(size[letter] for letter in out if letter not in own)
-    terms = product(size[letter] for letter in own if letter in size and letter not in out)
-    return isinstance(columns, int) and isinstance(terms, int) and columns <= MORE * terms
+def _is_product(node: Node) -> bool:
+    """Whether a node is a product of which each operand has rows of its own: that of more rows has
+    the same bits."""
+    return node.op.kind is Kind.CONTRACT and is_matrix_product(
+        node.attrs["dims"], *(value.shape for value in node.inputs))
+
+
+def _is_small(
+    body: Graph, root: Value, leaves: Collection[Value], same: Collection[Value]
+) -> bool:
+    """Whether nothing that a value is computed of is larger by far than what the round reads."""
+    live = live_values(body, [root])
+    read = sum_of([leaf.type.size for leaf in leaves if leaf in live]) * MORE
+    made = live.difference(leaves, same)
+    return all(is_natural(read - value.type.size) for value in made)

@@ -36,7 +36,7 @@ from ..ir.graph import (
     with_bodies,
 )
 from ..ir.indices.affine import coefficient
-from ..ir.indices.index import Dim, Expr, Maximum, bounds, positive, symbols_of, terms_of
+from ..ir.indices.index import Dim, Expr, Maximum, is_natural, positive, symbols_of, terms_of
 from ..ir.ops.control.region import Branching, Looping
 from ..ir.ops.op import Kind
 from ..ir.ops.table import OPS
@@ -423,9 +423,9 @@ class _Walk:
         low, high = self._box(expr) if self._is_size(expr) else (None, None)
         if low is None or high is None:
             return None
-        if _is_natural(low) and _is_natural(extent - 1 - high):
+        if is_natural(low) and is_natural(extent - 1 - high):
             return expr
-        return expr + extent if _is_natural(low + extent) and _is_natural(-1 - high) else None
+        return expr + extent if is_natural(low + extent) and is_natural(-1 - high) else None
 
     def _box(self, expr: Dim) -> tuple[Dim | None, Dim | None]:
         """What an expression that rounds tell is at least and at most, whatever branch this is:
@@ -453,12 +453,6 @@ def _of_some(count: Dim) -> Dim:
         case [((Maximum(value),), 1)]:
             return value
     return count
-
-
-def _is_natural(dim: Dim) -> bool:
-    """Whether a dim is never negative, whatever the sizes in it."""
-    least = bounds(dim)[0]
-    return least is not None and least >= 0
 
 
 @record(frozen=True)

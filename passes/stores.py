@@ -8,7 +8,8 @@
 
 Ways that both store are one store, and an element that one of them stores at the same place in all
 rounds of a loop can be carried by itself (``promote``): a way without a store stores the first
-element once more. Another store of one way stays there, where a round without it waits for nothing.
+element once more. So are known parts. Another store of one way, at a place that values tell, stays
+there, where a round without it waits for nothing.
 What is read on the ways is read from the array that came in, as it was.
 
     a store     scatter of elements or rows at single places, or an update of a known region
@@ -105,7 +106,7 @@ class _Places:
     index: str
 
     def have(self, body: Graph, store: Store) -> bool:
-        """Whether a store in a way is at the same place in all rounds."""
+        """Whether a store in a way is of a known part, or at the same place in all rounds."""
         return store.region is not None or (self.index != "" and unchanging(
             body, [body.params[at] for at in self.kept], self.index).issuperset(store.indices))
 

@@ -369,6 +369,12 @@ def bounds(dim: Dim) -> tuple[int | None, int | None]:
     return low, high
 
 
+def is_natural(dim: Dim) -> bool:
+    """Whether an expression is never negative, whatever the sizes in it."""
+    least = bounds(dim)[0]
+    return least is not None and least >= 0
+
+
 def _atom_bounds(atom: Atom) -> tuple[int | None, int | None]:
     if isinstance(atom, Symbol):
         if atom.name.startswith("%"):

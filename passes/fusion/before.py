@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 
-from ...ir.graph import Builder, Graph, Node, Value, can_fail
+from ...ir.graph import Builder, Graph, Node, Value, apart, can_fail, effects_of
 from ...ir.indices.space import is_transparent
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
@@ -94,10 +94,11 @@ def _early(graph: Graph, elements: Container[Node]) -> dict[Node, Node]:
     early: dict[Node, Node] = {}
     for node in graph.nodes:
         source = node.inputs[0].node if node.op is OPS["reshape"] else None
-        if source is not None and _is_row(node, source) and (
-                last.get(node.results[0], -1) + (node.results[0].shape == ())
-                > stored.get(source.inputs[0], len(graph.nodes))):
-            early[node] = source
+        if source is not None and _is_row(node, source):
+            store = stored.get(source.inputs[0])
+            reads = last.get(node.results[0], -1) + (node.results[0].shape == ())
+            if store is not None and reads > store:
+                early[node] = source
     return early
 
 
@@ -119,8 +120,10 @@ def _elements(graph: Graph) -> dict[Node, tuple[Node, Node]]:
             store = stores.get(rows[node].inputs[0])
             if store is not None and behind[store].isdisjoint(node.inputs[1:]):
                 found[node] = rows[node], store
-        if node not in found and (can_fail(node) or node.op.effect is not None):
+        if node not in found and (can_fail(node) or apart(node) or (
+                next(effects_of(node), None) is not None)):
             stores.clear()
+            behind.clear()
         for value in _changed(node):
             stores[value], behind[node] = node, set(node.results)
     return found

@@ -14,8 +14,8 @@ from native_kernel import run_native
 from numpy.lib.stride_tricks import sliding_window_view
 
 import weft
-from weft.codegen.cpu import blocking
 from weft.codegen.kernel.sides import Grouping, groupings
+from weft.codegen.schedule import contract as blocking
 from weft.ir.indices.index import row_major, symbol
 from weft.ir.indices.runs import longest_run
 from weft.ir.interp.graph import run_plan

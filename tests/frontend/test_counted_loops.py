@@ -339,3 +339,16 @@ def test_slices_as_long_as_the_number_of_a_round_says() -> None:
         np.testing.assert_allclose(one, other)
     x, chosen = rng.random(50), rng.random(40)
     np.testing.assert_array_equal(weft.compile(turned)(x, chosen), turned(x, chosen))
+
+
+def test_what_a_first_round_raises_waits_for_a_round() -> None:
+    def run(x: Any) -> Any:
+        table, s = {"a": 1.0}, 0.0
+        for _ in range(len(x)):
+            s = s + table["b"]
+        return s
+
+    compiled = weft.compile(run, dynamic={"x": {0: "n"}})
+    assert compiled(np.zeros(0)) == 0
+    with pytest.raises(KeyError):
+        compiled(np.zeros(2))

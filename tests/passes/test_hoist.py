@@ -242,3 +242,82 @@ graph @f(%a: f32[4,4], %y: f32[4]) -> (%0: f32[4]) {
     y, a = RNG.normal(size=4).astype("f4"), RNG.normal(size=(4, 4)).astype("f4")
     assert run_graph(made, [a, y])[0].tobytes() == run_graph(graph, [a, y])[0].tobytes()
     assert print_graph(hoist(made)) == print_graph(made)
+
+
+def one_row_first(x: Any, w: Any) -> Any:
+    """A product of one row on the way to one of several: its sums have another order."""
+    a, h = w @ w.T, np.zeros((1, 2), x.dtype)
+    for t in range(len(x)):
+        h = np.tanh(h + (x[t, 0] @ a).reshape(1, 5) @ a[:, :2])
+        h = h * (x[t, 1] @ a).reshape(5, 1).sum(axis=0)
+    return h
+
+
+def reshaped(x: Any, a: Any, w: Any) -> Any:
+    h = np.zeros((4, 6), x.dtype)
+    for t in range(len(x)):
+        h = np.tanh(h + (x[t] @ a).reshape(4, 5) @ w)
+    return h
+
+
+def test_bits_of_products_of_products() -> None:
+    same_bits(one_row_first, X, W, dynamic={"x": {0: "n"}})
+    long = RNG.normal(size=(7, 900)).astype("f4")
+    same_bits(reshaped, long, RNG.normal(size=(900, 20)).astype("f4") / 30, W,
+              dynamic={"x": {0: "n"}})
+
+
+def test_what_is_made_of_all_rounds_is_not_much_more_than_what_they_read() -> None:
+    def run(x: Any, w: Any) -> Any:
+        h = np.zeros((x.shape[1], w.shape[1]))
+        for t in range(len(x)):
+            h = np.tanh(h + np.exp(-np.abs(x[t][:, None] - x[t][None, :])) @ w)
+        return h
+
+    x, w = RNG.normal(size=(6, 300)), RNG.normal(size=(300, 8)) * 0.1
+    assert "contract" in inside(graph_of(run, x, w, dynamic={"x": {0: "n"}}))
+    same_bits(run, x, w, dynamic={"x": {0: "n"}})
+
+
+def test_products_in_triangles() -> None:
+    """No array has as many rows as a round around it tells."""
+    def run(x: Any, w: Any) -> Any:
+        h = np.zeros((x.shape[1], w.shape[1]), x.dtype)
+        for i in range(len(x)):
+            for j in range(i):
+                h = np.tanh(h + x[j] @ w)
+            for j in range(i, len(x)):
+                h = np.tanh(h - x[j] @ w)
+        return h
+
+    same_bits(run, X, W, dynamic={"x": {0: "n"}})
+    same_bits(run, X, W)
+
+
+def test_a_loop_without_an_end_waits_for_a_round() -> None:
+    def run(x: Any, u: Any) -> Any:
+        s = 0.0
+        for i in range(len(x)):
+            y = u
+            while y > 1.0:
+                y = y / 2
+            s = s + x[i] * y
+        return s
+
+    compiled = weft.compile(run, dynamic={"x": {0: "n"}})
+    assert compiled(np.zeros(0), np.float64(np.inf)) == 0
+    assert compiled(np.ones(2), np.float64(3.0)) == run(np.ones(2), 3.0)
+
+
+def test_what_reads_a_value_twice_is_looked_at_once() -> None:
+    def run(x: Any, a: Any) -> Any:
+        s = np.zeros((6, 6))
+        for t in range(len(x)):
+            b = np.exp(a)[:, None] * a[None, :]
+            for _ in range(40):
+                b = b * b * 0.5
+            s = s + b * x[t]
+        return s
+
+    x, a = np.ones(3), np.linspace(0.1, 0.6, 6)
+    np.testing.assert_allclose(weft.compile(run, dynamic={"x": {0: "n"}})(x, a), run(x, a))

@@ -19,7 +19,7 @@ from ...tracing.arrays.selection import Selection
 from ...tracing.context.active import current
 from ...tracing.context.distance import tell_bound
 from ...tracing.context.recorder import TraceContext
-from ...tracing.operand import as_dim
+from ...tracing.operand import as_dim, as_number
 from ...tracing.values.numbers import numbers_behind
 from ...tracing.values.tracer import SymbolicDim, Tracer
 from ...transforms import regions
@@ -215,7 +215,7 @@ def _rounds(
             continue
         except EndedRoundError as end:
             put(region.before)
-            _end(end.problem, True if test is None else test(0), get, put, names)
+            _end(end.problem, as_number(limit) > 0 if test is None else test(0), get, put, names)
             return
         except regions.ChangedError as found:
             loop.drop(found)
