@@ -148,6 +148,20 @@ def program(block: Block, api: Any) -> Callable[..., Any]:
     return run
 
 
+def test_a_loop_whose_rounds_compute_nothing() -> None:
+    """They would compute rows of an array that has none; only their test is left."""
+    empty = np.zeros((0, 5))
+
+    def run(x: Any, rows: Any) -> Any:
+        def keep(state: Any) -> Any:
+            return state + 0 * rows.sum() if len(rows) else state
+
+        return weft.while_loop(lambda state: np.sum(state) < -1, keep, x, max_iterations=0)
+
+    for opt in (0, 2):
+        np.testing.assert_array_equal(weft.compile(run, opt=opt)(np.ones(5), empty), np.ones(5))
+
+
 @pytest.mark.long
 @settings(max_examples=30, deadline=None)
 @given(blocks(2), st.integers(0, 4), st.sampled_from([0, 1, 2, 2]), st.booleans())

@@ -276,10 +276,10 @@ class _FusedLoop:
         self._holds(loop.condition, body, done)
         f.place(body)
         ask_at_times(f, self._left, POLLED * _SMALL, self._pool, str(_SMALL // weight))
-        *first, last = loop.body
-        self._steps(first)
+        last = loop.body[-1] if loop.body else None
+        self._steps(loop.body[:-1])
         # A way that ends the loop leaves it: the test of the next round is known on it.
-        for steps in self._ways(last) if isinstance(last, Branch) else ((last,),):
+        for steps in self._ways(last) if isinstance(last, Branch) else (loop.body[-1:],):
             self._steps(steps)
             self._next_round(loop, index)
             f.jump(head)
