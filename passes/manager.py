@@ -21,18 +21,18 @@ from ..ir.diagnose import error
 from ..ir.graph import Graph
 from ..ir.record import fields, record
 from ..ir.types import CPU0, Device
-from .choose import choose
 from .complex.split import split_complex
+from .control.choose import choose
+from .control.hoist import hoist
+from .control.inline import inline_regions
+from .control.stores import hoist_stores
 from .elements import elements_of_rows
 from .fusion.fuse import LIMIT, fuse
-from .hoist import hoist
-from .inline import inline_regions
 from .placement.place import place
-from .places import known_places, marked_places
+from .ranges.places import known_places, marked_places
 from .roll.roll import roll
 from .simplify.simplify import simplify
 from .state import resolve_state
-from .stores import hoist_stores
 
 
 @record(frozen=True)

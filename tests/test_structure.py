@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import doctest
+import functools
 import importlib
 import inspect
 import pickle
@@ -50,12 +51,17 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imports(path: Path) -> Iterator[tuple[ast.stmt, bool, str]]:
     """Each import of a file: the statement, whether it runs on import, and ``layer`` or package.
 
     An import for type checkers only, under ``if TYPE_CHECKING``, has to keep the layers as well.
     """
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     package = name_of(path).split("/")[:-1]
 
     def walk(node: ast.AST, runs: bool) -> Iterator[tuple[ast.stmt, bool, str]]:
@@ -132,7 +138,7 @@ def needs(name: str, path: Path, modules: Mapping[str, Path]) -> set[str]:
     """
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if not isinstance(node, ast.ImportFrom) or not node.level:
             continue  # what else there is, is not of the package: see test_layers
         base = package[:len(package) - node.level + 1]
@@ -204,7 +210,7 @@ def test_one_module_solves_for_sizes() -> None:
 
 def changes(path: Path) -> Iterator[str]:
     """Module globals that functions of the module change."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     targets = [target for statement in tree.body
                if isinstance(statement, (ast.Assign, ast.AnnAssign))
                for target in (statement.targets if isinstance(statement, ast.Assign)
@@ -233,7 +239,7 @@ def test_no_mutable_module_globals() -> None:
 
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)
 def test_every_module_says_what_it_is(path: Path) -> None:
-    doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    doc = ast.get_docstring(parsed(path))
     assert doc, f"{name_of(path)} has no docstring"
 
 
@@ -355,7 +361,7 @@ def test_error_codes_are_those_of_the_table() -> None:
     for path in SOURCES:
         if name_of(path) == "ir/diagnose.py":
             continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = parsed(path)
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.fullmatch(
                     r"W\d{3}", node.value):
@@ -367,7 +373,7 @@ def test_error_codes_are_those_of_the_table() -> None:
 
 def asked_by_name(path: Path) -> Iterator[int]:
     """Lines that compare the name of an op with a text: rows say what there is to know of ops."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Compare) and any(
                 isinstance(side, ast.Attribute) and side.attr == "name"
                 and isinstance(side.value, (ast.Attribute, ast.Name))

@@ -16,7 +16,7 @@ from ...ir.interp.plan import run_plan
 from ...ir.kernels.kernel import Kernel
 from ...ir.plans.plan import Plan
 from ...ir.types import TensorType
-from ...passes.inline import inline_regions
+from ...passes.control.inline import inline_regions
 from ..engine.building.flow import FlowStages, make_step, step_stages
 from ..engine.building.oracle import DEFAULT_SIZE, example_array
 from ..engine.building.pipeline import Stages

@@ -22,8 +22,8 @@ from ...ir.graph import Builder, Graph, Node, Value, apart, can_fail, effects_of
 from ...ir.indices.space import is_transparent
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
-from ..bodies import live_values
 from ..clone import Clone
+from ..control.bodies import live_values
 
 
 def read_before_stores(graph: Graph) -> Graph:

@@ -10,7 +10,7 @@ from collections import Counter
 from functools import cache
 
 from ...ir.graph import Graph
-from ..bodies import tidy_regions
+from ..control.bodies import tidy_regions
 from .algebra import ALGEBRA
 from .forwarding import FORWARDING
 from .reshapes import RESHAPES

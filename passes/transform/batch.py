@@ -42,7 +42,7 @@ from ...ir.ops.op import Effect, Kind
 from ...ir.ops.table import OPS
 from ...ir.record import record, replace
 from ...ir.types import I64, TensorType
-from ..bodies import live_values
+from ..control.bodies import live_values
 from .dependence import EVERYTHING
 from .harmless import guarded, harmless
 from .pullback import is_cheap, placed

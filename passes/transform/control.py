@@ -29,8 +29,8 @@ from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
 from ...ir.record import record
 from ...ir.types import BOOL, I64, TensorType
-from ..bodies import live_values
 from ..clone import Clone
+from ..control.bodies import live_values
 from .counting import counter_of, more_results
 from .dependence import reached, spread
 from .pullback import Pull, Pullback, copy_nodes, elements, needed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...ir.graph import Builder, Graph, Value
-from ..bodies import live_values
+from ..control.bodies import live_values
 
 
 def emit_graph(builder: Builder, graph: Graph, operands: Sequence[Value]) -> list[Value]:

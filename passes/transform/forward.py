@@ -24,8 +24,8 @@ from ...ir.graph import Builder, Graph, Node, Value, control_of
 from ...ir.ops.control.region import Branching, Calling, Custom, Looping
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
-from ..bodies import live_values
 from ..clone import Clone
+from ..control.bodies import live_values
 from . import reverse
 from .dependence import DERIVATIVES
 from .emit import emit_graph

@@ -27,8 +27,8 @@ from ...ir.indices.walk import evaluate, substitute
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
 from ...ir.types import BOOL, TensorType
-from ..bodies import live_values
 from ..clone import Clone
+from ..control.bodies import live_values
 from .support import Part, Reach, Support
 
 CHEAP = 4      # additions for an element: a division or a square root, but no exponential

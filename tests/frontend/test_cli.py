@@ -20,7 +20,7 @@ from weft.ir.interp.graph import run_graph
 from weft.ir.ops.op import Kind
 from weft.ir.text.parser import parse, parse_graph
 from weft.ir.verify.verifier import verify_graph
-from weft.passes.inline import inline_regions
+from weft.passes.control.inline import inline_regions
 
 MODEL = '''
 import numpy as np

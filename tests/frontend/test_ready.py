@@ -101,6 +101,7 @@ def copied(warm: Place, tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
+@pytest.mark.long
 def test_functions_of_all_kinds_are_called_without_the_engine(tmp_path: Path) -> None:
     environment = {**os.environ, "WEFT_CACHE": "1", "WEFT_CACHE_DIR": str(tmp_path / "cache")}
     first, second = ([line.split("\t") for line in subprocess.run(
@@ -189,6 +190,7 @@ SEEN = [
 """Heads of modules with two sides, and what a function adds to its argument."""
 
 
+@pytest.mark.long
 def test_what_only_some_look_at_is_read(place: Place) -> None:
     start = """
 from __future__ import annotations
@@ -226,6 +228,7 @@ def matched(value):
         assert first != second, case
 
 
+@pytest.mark.long
 def test_the_order_of_sets_is_that_of_the_process(place: Place) -> None:
     place.texts["model.py"] = """
 import numpy as np
@@ -266,6 +269,7 @@ print("traced" if "weft.frontend.engine.programs" in sys.modules else "ready")
     assert place.run() == place.run() == ["traced"]
 
 
+@pytest.mark.long
 def test_the_environment_and_the_number_of_threads(copied: Place) -> None:
     assert copied.run(OMP_NUM_THREADS="7") == ["traced"]
     assert copied.run(WEFT_NATIVE_CALL="0") == ["traced"]
@@ -488,6 +492,7 @@ print(cached(x).tolist(), cached.py_func(x).tolist())
 """
 
 
+@pytest.mark.long
 def test_what_classes_and_functions_keep_to_themselves(place: Place) -> None:
     place.texts["model.py"] = KEPT
     for scale, how in (("2.0", "warn"), ("5.0", "warn"), ("3.0", "warn"), ("2.0", "ignore")):

@@ -17,8 +17,8 @@ from weft.ir.text.parser import parse_graph
 from weft.ir.text.printer import print_graph
 from weft.ir.types import CPU0, Device
 from weft.ir.verify.verifier import verify_graph
+from weft.passes.control.inline import inline_regions
 from weft.passes.fusion.fuse import fuse
-from weft.passes.inline import inline_regions
 from weft.passes.placement.place import place
 from weft.passes.prune import prune
 from weft.passes.simplify.simplify import simplify

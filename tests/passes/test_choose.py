@@ -14,7 +14,7 @@ from weft.ir.graph import all_nodes, control_of
 from weft.ir.interp.graph import run_graph
 from weft.ir.ops.control.region import Branching
 from weft.ir.verify.verifier import verify_graph
-from weft.passes.choose import choose
+from weft.passes.control.choose import choose
 from weft.passes.state import resolve_state
 
 X = np.array([0.5, -1.0, 2.0])

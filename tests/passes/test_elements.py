@@ -11,8 +11,8 @@ import pytest
 import weft
 from weft.ir.graph import Graph, all_nodes
 from weft.ir.ops.table import OPS
+from weft.passes.control.inline import inline_regions
 from weft.passes.elements import elements_of_rows
-from weft.passes.inline import inline_regions
 
 M = np.arange(81.0).reshape(9, 9) - 40
 C = np.arange(125.0).reshape(5, 5, 5)

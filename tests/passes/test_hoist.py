@@ -15,7 +15,7 @@ from weft.ir.ops.control.region import Looping
 from weft.ir.text.parser import parse_graph
 from weft.ir.text.printer import print_graph
 from weft.ir.verify.verifier import verify_graph
-from weft.passes.hoist import hoist
+from weft.passes.control.hoist import hoist
 
 RNG = np.random.default_rng(0)
 A = RNG.normal(size=(6, 6)).astype("f4")

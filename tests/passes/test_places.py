@@ -14,7 +14,7 @@ from weft.frontend.tracing.arguments import described
 from weft.ir.graph import Graph, all_nodes
 from weft.ir.interp.graph import run_graph
 from weft.ir.verify.verifier import verify_graph
-from weft.passes.places import known_places
+from weft.passes.ranges.places import known_places
 
 X = np.arange(42.0).reshape(6, 7)
 I = np.array([3, 0, 5, 2])  # noqa: E741

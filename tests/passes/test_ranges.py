@@ -255,6 +255,7 @@ def test_random_sums(
 OFFSETS = st.integers(-2, 2)
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 7), st.integers(0, 7), st.lists(st.tuples(
     st.sampled_from(["i", "j", "i - j", "j - i", "i + j", "n - i", "n - 1 - j", "2 * i"]), OFFSETS,

@@ -17,7 +17,7 @@ from weft.ir.text.parser import parse_graph
 from weft.ir.text.printer import print_graph
 from weft.ir.text.same import same_graph
 from weft.ir.verify.verifier import verify_graph
-from weft.passes.inline import inline_regions
+from weft.passes.control.inline import inline_regions
 from weft.passes.roll.affine import Affine, affine
 from weft.passes.roll.repeats import Run, repeats
 from weft.passes.roll.roll import roll

@@ -10,7 +10,7 @@ import pytest
 
 import weft
 from weft.ir.graph import Graph, all_nodes
-from weft.passes.stores import hoist_stores
+from weft.passes.control.stores import hoist_stores
 
 X = np.array([-0.0, np.nan, 3.0, -1.0, 2.0, 0.5, -7.0, 4.0, 1.0, 9.0])
 M = np.arange(60.0).reshape(6, 10) - 20

@@ -157,6 +157,7 @@ def right():
 """
 
 
+@pytest.mark.long
 def test_a_signal_ends_artifacts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     said = printed(ARTIFACTS + """
@@ -233,6 +234,7 @@ print(*sorted(spent))
     assert said == "stopped\n0.5 1.5\n"
 
 
+@pytest.mark.long
 def test_the_timeout_of_a_step_ends_the_artifact_that_it_calls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -286,6 +288,7 @@ print(seen)
     assert printed(program, WEFT_NATIVE_CALL="0") == "100\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_a_signal_ends_native_code(threads: str) -> None:
     found = printed(PROGRAMS, threads)

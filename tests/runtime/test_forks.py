@@ -111,6 +111,7 @@ def test_forks_at_any_moment() -> None:
     assert said == f"{[0] * 30}\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lock", [
     "jit._llvm().ffi.lib._lock._lock", "forks.LOADING", "state.COMMITS",
     "next(iter(Queue.living))._lock", "looks._COUNTING"])

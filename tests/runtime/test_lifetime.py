@@ -86,6 +86,7 @@ def test_dropped_functions_leave_nothing(
     assert not marks[-1].growth(marks[0], functions=80, kilobytes=3 << 10)
 
 
+@pytest.mark.long
 def test_calls_leave_nothing() -> None:
     """Right and wrong ones, by one thread and by several."""
     assert not call_soak.soak(130_000, lambda mark, counts: None, parts=5)
@@ -310,6 +311,7 @@ print(codes, compiled(5)(np.ones(3))[0])
 """
 
 
+@pytest.mark.long
 def test_a_forked_child_drops_functions_while_the_parent_compiles() -> None:
     """LLVM's locks may be held by a thread that the child does not have: a fork waits for it, and
     the child can compile, too."""

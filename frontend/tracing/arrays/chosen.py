@@ -10,6 +10,7 @@ slice, a transpose and what else NumPy makes a view shares it, with masks of its
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -57,25 +58,25 @@ class Chosen(ArrayMethods):
         dtype: np.dtype[Any] = self.array.dtype
         return dtype
 
+    @abstractmethod
     def settled(self) -> Any:
         """The elements as an array, which shares their memory."""
-        raise NotImplementedError
 
+    @abstractmethod
     def alike(self, other: Any) -> bool:
         """Whether others surely are chosen alike."""
-        raise NotImplementedError
 
+    @abstractmethod
     def where(self) -> Any:
         """Where an element of the array is chosen; it broadcasts to the array."""
-        raise NotImplementedError
 
+    @abstractmethod
     def parts(self) -> tuple[Any, ...]:
         """The array, and the masks that there are."""
-        raise NotImplementedError
 
+    @abstractmethod
     def of(self, array: Any, *masks: Any) -> Any:
         """The same choice, as a view of another array; with masks in the place of its own."""
-        raise NotImplementedError
 
     def leaves(self) -> tuple[Any, ...]:
         """What a region carries of it: arrays, of which ``again`` makes the same choice."""

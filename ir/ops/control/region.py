@@ -7,7 +7,7 @@ which is all that passes ask for (``OpDef.control``):
     Looping     operands: what is carried, what is scanned row by row, what every round reads;
                 results: what is carried, then the stacked rows of the others
     Calling     operands and results: those of the body, whose nodes the node stands for; it says
-                how they are differentiated, and ``passes/inline`` puts them in its place
+                how they are differentiated, and ``passes/control/inline`` puts them in its place
 
 Dims of the graph around may occur in bodies; so may the symbol ``index``, the number of the round.
 """

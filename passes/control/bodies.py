@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from ..ir.graph import (
+from ...ir.graph import (
     Graph,
     Node,
     Value,
@@ -30,8 +30,8 @@ from ..ir.graph import (
     places_of,
     with_bodies,
 )
-from ..ir.ops.control.region import Branching, Looping
-from .clone import Clone
+from ...ir.ops.control.region import Branching, Looping
+from ..clone import Clone
 
 
 def tidy_regions(graph: Graph, simplify: Callable[[Graph], Graph]) -> Graph:

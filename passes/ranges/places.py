@@ -25,7 +25,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from ..ir.graph import (
+from ...ir.graph import (
     Builder,
     Graph,
     Node,
@@ -35,18 +35,18 @@ from ..ir.graph import (
     control_of,
     with_bodies,
 )
-from ..ir.indices.affine import coefficient
-from ..ir.indices.index import Dim, Expr, Maximum, is_natural, positive, symbols_of, terms_of
-from ..ir.ops.control.region import Branching, Looping
-from ..ir.ops.op import Kind
-from ..ir.ops.table import OPS
-from ..ir.record import record
-from ..ir.types import BOOL, I64, as_dtype
+from ...ir.indices.affine import coefficient
+from ...ir.indices.index import Dim, Expr, Maximum, is_natural, positive, symbols_of, terms_of
+from ...ir.ops.control.region import Branching, Looping
+from ...ir.ops.op import Kind
+from ...ir.ops.table import OPS
+from ...ir.record import record
+from ...ir.types import BOOL, I64, as_dtype
+from ..clone import Clone
+from ..patches import stored_in_rounds
 from .carried import Bound, Carried, carried
-from .clone import Clone
 from .induction import ROUNDS
 from .learning import decided, exact, learn_node
-from .patches import stored_in_rounds
 from .promote import Promotion, promoted, promotions
 from .ranges import Ranges
 

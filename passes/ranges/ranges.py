@@ -21,12 +21,11 @@ from collections import ChainMap
 from collections.abc import Iterable, MutableMapping, Sequence
 from functools import cached_property
 
-from ..ir.graph import Value, constant_of
-from ..ir.indices.index import Dim, Expr, Maximum, Symbol, bounds, symbol, symbols_of, terms_of
-from ..ir.record import field, record, replace
-from ..ir.types import BOOL, DType
+from ...ir.graph import Value, constant_of
+from ...ir.indices.index import Dim, Expr, Maximum, Symbol, bounds, symbol, symbols_of, terms_of
+from ...ir.record import field, record, replace
+from ...ir.types import BOOL, I64, DType
 
-LARGEST = 2**63 - 1  # size
 _TRIES = 60  # bounds that are put in the place of symbols, for one question
 _MOST_BOUNDS = 4  # of a symbol, on a side
 
@@ -237,7 +236,7 @@ def _most_of_sizes(expr: Dim) -> int | None:
             case ():
                 most: int | None = scale
             case (Symbol(size=None),) if scale > 0:
-                most = scale * LARGEST
+                most = scale * limits_of(I64)[1]
             case (Maximum(value),) if scale > 0:
                 most = _most_of_sizes(value)
                 most = None if most is None else scale * max(most, 0)

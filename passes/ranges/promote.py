@@ -16,14 +16,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..ir.graph import Builder, Graph, Node, Value
-from ..ir.indices.index import Dim, symbols_of
-from ..ir.ops.control.region import Looping
-from ..ir.ops.op import Kind
-from ..ir.ops.table import OPS
-from ..ir.record import record
-from ..ir.types import TensorType
-from .clone import Clone
+from ...ir.graph import Builder, Graph, Node, Value
+from ...ir.indices.index import Dim, symbols_of
+from ...ir.ops.control.region import Looping
+from ...ir.ops.op import Kind
+from ...ir.ops.table import OPS
+from ...ir.record import record
+from ...ir.types import TensorType
+from ..clone import Clone
 from .ranges import Ranges
 
 

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
-from ..ir.graph import Node, Value
-from ..ir.indices.index import Dim, symbol, symbols_of
-from ..ir.ops.control.region import Looping
-from ..ir.record import record
+from ...ir.graph import Node, Value
+from ...ir.indices.index import Dim, symbol, symbols_of
+from ...ir.ops.control.region import Looping
+from ...ir.record import record
 from .induction import ROUNDS, Change, Interval, changes
 from .learning import step_of
 from .ranges import Ranges, limits_of

@@ -24,15 +24,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..ir.graph import Builder, Graph, Node, Value, can_fail, control_of, writes
-from ..ir.indices.index import product
-from ..ir.ops.control.region import Branching, Looping
-from ..ir.ops.table import OPS
-from ..ir.record import record
-from ..ir.types import BOOL, TensorType
-from .clone import Clone, map_branches
+from ...ir.graph import Builder, Graph, Node, Value, can_fail, control_of, writes
+from ...ir.indices.index import product
+from ...ir.ops.control.region import Branching, Looping
+from ...ir.ops.table import OPS
+from ...ir.record import record
+from ...ir.types import BOOL, TensorType
+from ..clone import Clone, map_branches
+from ..simplify.written import Update, update_of
 from .hoist import unchanging
-from .simplify.written import Update, update_of
 
 MOST = 8    # stores of one way
 SMALL = 64  # elements, which are stored once more whatever there are; of others one in PART
@@ -88,13 +88,15 @@ def _places(graph: Graph, given: Iterable[Value], index: str) -> Iterator[tuple[
             for body in (control.body, control.test):
                 if body is not None:
                     yield from _places(body, body.params[first:], control.index)
-        elif control is not None:
+        elif isinstance(control, Branching):
             kept = [at for at, value in enumerate(node.inputs[1:]) if value in same]
-            if isinstance(control, Branching):
-                yield node, _Places(frozenset(kept), index)
+            yield node, _Places(frozenset(kept), index)
+            for body in (control.then, control.other):
+                yield from _places(body, [body.params[at] for at in kept], index)
+        else:
             for body in node.attrs.values():
                 if isinstance(body, Graph):
-                    yield from _places(body, [body.params[at] for at in kept], index)
+                    yield from _places(body, (), "")
 
 
 @record(frozen=True)

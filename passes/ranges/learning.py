@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from ..ir.graph import Node, Value, constant_of
-from ..ir.indices.index import Dim, Expr
-from ..ir.ops.table import OPS
-from ..ir.types import BOOL
+from ...ir.graph import Node, Value, constant_of
+from ...ir.indices.index import Dim, Expr
+from ...ir.ops.table import OPS
+from ...ir.types import BOOL
 from .ranges import Known, Ranges
 
 

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from ..ir.graph import (
+from ...ir.graph import (
     Builder,
     Graph,
     Node,
@@ -28,16 +28,16 @@ from ..ir.graph import (
     control_of,
     with_bodies,
 )
-from ..ir.indices.affine import coefficient
-from ..ir.indices.index import Dim, is_natural, sum_of, symbol, symbols_of
-from ..ir.ops.axes.reduce import is_matrix_product
-from ..ir.ops.control.region import Looping
-from ..ir.ops.op import Kind
-from ..ir.ops.table import OPS
+from ...ir.indices.affine import coefficient
+from ...ir.indices.index import Dim, is_natural, sum_of, symbol, symbols_of
+from ...ir.ops.axes.reduce import is_matrix_product
+from ...ir.ops.control.region import Looping
+from ...ir.ops.op import Kind
+from ...ir.ops.table import OPS
+from ..clone import Clone
+from ..transform.batch import Batched, batch
+from ..transform.pullback import is_cheap, symbols_within
 from .bodies import live_values
-from .clone import Clone
-from .transform.batch import Batched, batch
-from .transform.pullback import is_cheap, symbols_within
 
 MORE = 16  # times the memory of what rounds read is the most that is made of all of them
 # What is computed of all rounds at once as it is of one.

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir.graph import Builder, Graph, Node, Value, all_nodes, control_of
-from ..ir.ops.control.region import Branching, Looping
-from ..ir.ops.op import Kind
-from ..ir.ops.table import OPS
-from ..ir.types import BOOL, TensorType
-from .clone import Clone, map_branches
+from ...ir.graph import Builder, Graph, Node, Value, all_nodes, control_of
+from ...ir.ops.control.region import Branching, Looping
+from ...ir.ops.op import Kind
+from ...ir.ops.table import OPS
+from ...ir.types import BOOL, TensorType
+from ..clone import Clone, map_branches
 
 MOST = 256  # about what a launch costs
 _FLAG = TensorType(BOOL, ())

@@ -9,11 +9,11 @@ another op (``OpDef.becomes``) is that one from here on.
 
 from __future__ import annotations
 
-from ..ir.graph import Graph, Node, all_nodes, control_of, with_bodies
-from ..ir.ops.control.region import Calling
-from ..ir.ops.op import Kind
-from ..ir.ops.table import OPS
-from .clone import Clone
+from ...ir.graph import Graph, Node, all_nodes, control_of, with_bodies
+from ...ir.ops.control.region import Calling
+from ...ir.ops.op import Kind
+from ...ir.ops.table import OPS
+from ..clone import Clone
 
 
 def inline_regions(graph: Graph) -> Graph:

@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from ..ir.graph import Graph, Node, Value, constant_of, control_of
-from ..ir.ops.control.region import Branching, Looping
-from ..ir.ops.table import OPS
-from ..ir.record import field, record, replace
-from ..ir.types import DType
+from ...ir.graph import Graph, Node, Value, constant_of, control_of
+from ...ir.ops.control.region import Branching, Looping
+from ...ir.ops.table import OPS
+from ...ir.record import field, record, replace
+from ...ir.types import DType
 from .learning import learn_node
 from .ranges import Ranges, limits_of
 

@@ -1,0 +1,1 @@
+"""What integers of the graph can be, and what follows: loops that count, places, narrow indices."""
