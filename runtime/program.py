@@ -36,7 +36,8 @@ from .entry.native import Fail, NativeCall
 from .entry.through_ctypes import CtypesCall
 from .profile.recording import Recorder, active
 from .profile.timed import Timed, Timing
-from .state import Cell, Writer, commit, cut, merged
+from .remote import shaped
+from .state import Cell, Value, Writer, commit, held, merged
 from .watch import Turns, Watch
 
 Source = int | Array | Cell
@@ -236,7 +237,7 @@ class Program:
             return self._step(leaves, otherwise)
         if self._updates:
             return self._writer.run(self._update, leaves, otherwise)
-        read = cut(self._read)
+        read = held(self._read)
         results = self._step(leaves, otherwise, read)
         return results if results is NotImplemented else self._writer.run(
             self._commit, results, read)
@@ -245,18 +246,18 @@ class Program:
         results = self._step(leaves, otherwise)
         return results if results is NotImplemented else self._commit(results)
 
-    def _commit(self, results: tuple[Array, ...], read: Sequence[Array] = ()) -> tuple[Array, ...]:
-        new: Sequence[Array] = results[self._returned:]
+    def _commit(self, results: tuple[Any, ...], read: Sequence[Value] = ()) -> tuple[Array, ...]:
+        new: Sequence[Value] = results[self._returned:]
         if self._merged:
             new = list(new)
             for at, place in self._merged:
-                new[at] = merged(read[place], new[at], self._written[at].value)
+                new[at] = merged(read[place], new[at], self._written[at].held)
         commit(self._written, new, *self._settles)
         return results[:self._returned]
 
     def _step(self, leaves: Sequence[Any], otherwise: Callable[..., Any],
-              read: Sequence[Array] | None = None) -> Any:
-        args = [*leaves, *self.held, *(cut(self._read) if read is None else read)]
+              read: Sequence[Value] | None = None) -> Any:
+        args = [*leaves, *self.held, *(held(self._read) if read is None else read)]
         if self._order is not None:
             args = [args[place] for place in self._order]
         results = self._call(*args)
@@ -264,7 +265,7 @@ class Program:
             results = otherwise(args)
         return results if type(results) is tuple or results is NotImplemented else (results,)
 
-    def _arguments(self, leaves: Sequence[Any], read: Sequence[Array]) -> list[Any]:
+    def _arguments(self, leaves: Sequence[Any], read: Sequence[Value]) -> list[Any]:
         """What the parameters are, in order."""
         args = [*leaves, *self.held, *read]
         return args if self._order is None else [args[place] for place in self._order]
@@ -339,7 +340,7 @@ def no_memory(plan: Plan, args: Sequence[Any]) -> MemoryError:
 
 
 def _dims_of(plan: Plan, args: Sequence[Any]) -> dict[str, int]:
-    arrays = [np.asarray(arg, slot.type.dtype.numpy)
+    arrays = [shaped(arg, slot.type.dtype.numpy)
               for slot, arg in zip(plan.params, args, strict=True)]
     return bind_dims([slot.type for slot in plan.params], arrays,
                      [slot.name for slot in plan.params])

@@ -1,8 +1,8 @@
 """The values of variables, and the one rule by which all code reads and replaces them.
 
-A cell holds one value: an array that nobody writes to once it is in a cell. So whoever got hold
-of a value keeps it unchanged, for as long as he likes; its memory is free when the last holder
-lets go of it, which is Python's to know, and nobody else's.
+A cell holds one value: an array that nobody writes to once it is in a cell, of the host or on a
+device (``remote``). So whoever got hold of a value keeps it unchanged, for as long as he likes; its
+memory is free when the last holder lets go of it, which is Python's to know, and nobody else's.
 
     cut     the values of several cells at one moment
     commit  new values for several cells, seen all or not at all
@@ -37,14 +37,16 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, ParamSpec, TypeVar
+from typing import Any, ClassVar, ParamSpec, TypeAlias, TypeVar
 from weakref import WeakSet
 
 import numpy as np
 
-from ..ir.forks import held
+from ..ir.forks import held as held_in_forks
+from .remote import Array as Array
+from .remote import Remote, on_host
 
-Array = np.ndarray[Any, Any]
+Value: TypeAlias = Array | Remote
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -52,7 +54,7 @@ COMMITS = threading.RLock()
 """The lock that makes cuts and commits whole."""
 _SERIALS = itertools.count()
 
-_value = operator.attrgetter("value")
+_held = operator.attrgetter("held")
 _freeze = operator.methodcaller("setflags", False)
 _lock = operator.attrgetter("lock")
 _serial = operator.attrgetter("serial")
@@ -65,28 +67,38 @@ class Cell:
     """The place of one variable's value; see the module docstring. To read it alone, ask for
     ``value``; to replace it, ``commit``."""
 
-    __slots__ = ("__weakref__", "lock", "serial", "value")
+    __slots__ = ("__weakref__", "held", "lock", "serial")
     living: ClassVar[WeakSet[Cell]] = WeakSet()  # whose locks a forked child makes anew
 
     def __init__(self, value: Array) -> None:
         self.serial = next(_SERIALS)
         self.lock = threading.RLock()
         value.flags.writeable = False
-        self.value = value
+        self.held: Value = value
         Cell.living.add(self)
 
+    @property
+    def value(self) -> Array:
+        """The value as an array of the host."""
+        return on_host(self.held)
 
-_replace: Callable[[Cell, Array], None] = vars(Cell)["value"].__set__
+
+_replace: Callable[[Cell, Value], None] = vars(Cell)["held"].__set__
 
 
-def cut(cells: Sequence[Cell]) -> list[Array]:
-    """The values that the cells have at one moment."""
+def held(cells: Sequence[Cell]) -> list[Value]:
+    """The values that the cells have at one moment, wherever they are."""
     if len(cells) == 1:
-        return [cells[0].value]
+        return [cells[0].held]
     if not cells:
         return []
     with COMMITS:
-        return list(map(_value, cells))
+        return list(map(_held, cells))
+
+
+def cut(cells: Sequence[Cell]) -> list[Array]:
+    """The values that the cells have at one moment, as arrays of the host."""
+    return list(map(on_host, held(cells)))
 
 
 def moment() -> AbstractContextManager[Any]:
@@ -94,7 +106,7 @@ def moment() -> AbstractContextManager[Any]:
     return COMMITS
 
 
-def commit(cells: Sequence[Cell], values: Sequence[Array], *settled: Any) -> None:
+def commit(cells: Sequence[Cell], values: Sequence[Value], *settled: Any) -> None:
     """Give the cells these values, which nobody writes to from now on, all at one moment.
 
     The caller is a Writer of the cells. Of what is ``settled`` with it, the attribute of that name
@@ -104,7 +116,7 @@ def commit(cells: Sequence[Cell], values: Sequence[Array], *settled: Any) -> Non
         (cell,), (array,) = cells, values
         array.setflags(write=False)
         with COMMITS:
-            last, cell.value = cell.value, array
+            last, cell.held = cell.held, array
         del last
         return
     _exhaust(map(_freeze, values))
@@ -113,7 +125,7 @@ def commit(cells: Sequence[Cell], values: Sequence[Array], *settled: Any) -> Non
         changes = itertools.chain(changes, map(
             setattr, settled, itertools.repeat("settled"), itertools.repeat(True)))
     with COMMITS:
-        old = list(map(_value, cells))
+        old = list(map(_held, cells))
         _exhaust(changes)
     del old  # which frees their memory; under the lock, all others would wait for that
 
@@ -157,13 +169,14 @@ class Writer:
             _exhaust(give_back)
 
 
-def merged(read: Array, new: Array, now: Array) -> Array:
+def merged(read: Value, new: Value, now: Value) -> Value:
     """``new``, which was computed from ``read``, where the cell has the value ``now`` meanwhile:
     the difference that it makes, added. Elements that only one of the two has changed are as that
     one has them. Truth values, infinities and NaN, of which there is no difference, are replaced.
     """
     if now is read or new.dtype.kind == "b":
         return new
+    read, new, now = map(on_host, (read, new, now))
     with np.errstate(all="ignore"):
         sums = np.where(np.isfinite(read), now + (new - read), new)
     return np.asarray(np.where(_same(now, read), new, np.where(_same(new, read), now, sums)))
@@ -190,5 +203,5 @@ def _forked() -> None:
         cell.lock = threading.RLock()
 
 
-held(lambda: (COMMITS,))
+held_in_forks(lambda: (COMMITS,))
 os.register_at_fork(after_in_child=_forked)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib.metadata
 import linecache
+import marshal
 import os
 import re
 import subprocess
@@ -24,9 +26,12 @@ from numpy.typing import NDArray
 from ...ir.indices.walk import evaluate
 from ...ir.interp.kernel import ChecksFailedError
 from ...ir.kernels.kernel import Kernel
-from ...ir.record import record
+from ...ir.plans.image import Binary, KernelImage
+from ...ir.record import as_dict, record
+from ..cache import cache as disk_cache
+from ..cache import key_of
 from .pointer import Pointer
-from .source import TritonSource, emit_triton
+from .source import emit_triton
 
 _Array = NDArray[Any]
 
@@ -48,27 +53,13 @@ class Compiled:
     """A kernel compiled for one target.
 
     ``asm`` holds every stage by name: ttir, ttgir, llir, then ptx and cubin or amdgcn and hsaco.
-    A launch passes the arguments of ``TritonSource.signature``, then a pointer to ``scratch``
-    bytes per program and a null pointer, with ``threads`` threads and ``shared`` bytes of dynamic
-    shared memory. ``registers`` per thread and ``stack`` bytes (spills) are known for NVIDIA.
+    ``registers`` per thread and ``stack`` bytes (spills) are known for NVIDIA.
     """
 
-    name: str
-    target: str
+    binary: Binary
     asm: Mapping[str, str | bytes]
-    num_warps: int
-    threads: int
-    shared: int
-    scratch: int
     registers: int | None = None
     stack: int | None = None
-
-    @property
-    def binary(self) -> bytes:
-        """The cubin or hsaco."""
-        code = self.asm["cubin" if "cubin" in self.asm else "hsaco"]
-        assert isinstance(code, bytes)
-        return code
 
 
 def interpreting() -> bool:
@@ -76,31 +67,53 @@ def interpreting() -> bool:
     return os.environ.get("TRITON_INTERPRET") == "1"
 
 
-def compile_triton(source: TritonSource, target: str) -> Compiled:
-    """Compile for ``sm_80``, ``sm_90``, ``sm_100`` or ``gfx942``; buffers must be 16-byte aligned
-    (the status need not be: those of several launches may lie side by side).
+def compile_triton(image: KernelImage, target: str) -> Compiled:
+    """Compile for ``sm_80``, ``sm_90`` and other NVIDIA GPUs by their capability, or ``gfx942``;
+    buffers must be 16-byte aligned (the status need not be: those of several launches may lie side
+    by side).
 
     Raises RuntimeError in a process that interprets, KeyError for an unknown target.
     """
-    kind, arch, warp = TARGETS[target]
+    kind, arch, warp = _target(target)
     if interpreting():
         raise RuntimeError("cannot compile Triton kernels in a process with TRITON_INTERPRET=1")
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource, compile
 
-    buffers = [at for at, (name, type_) in enumerate(source.signature)
-               if type_.startswith("*") and name != source.status]
+    pointers = [at for at, (_, type_) in enumerate(image.signature) if type_.startswith("*")]
     built = compile(
-        ASTSource(_function(source.text, source.name), dict(source.signature), {},
-                  {(at,): _ALIGNED for at in buffers}),
+        ASTSource(_function(image.text, image.name), dict(image.signature), {},
+                  {(at,): _ALIGNED for at in pointers[:len(pointers) - image.checked]}),
         target=GPUTarget(kind, arch, warp),
         # Multiplications and additions are fused where the kernel says fma, nowhere else.
-        options={"num_warps": source.num_warps, "num_stages": source.num_stages,
+        options={"num_warps": image.warps, "num_stages": image.pipeline,
                  "enable_fp_fusion": False})
     meta = built.metadata
-    registers, stack = _resources(built.asm["cubin"]) if kind == "cuda" else (None, None)
-    return Compiled(meta.name, target, dict(built.asm), meta.num_warps, meta.num_warps * warp,
-                    meta.shared, getattr(meta, "global_scratch_size", 0), registers, stack)
+    code = built.asm["cubin" if kind == "cuda" else "hsaco"]
+    assert isinstance(code, bytes)
+    return Compiled(
+        Binary(meta.name, code, meta.num_warps * warp, meta.shared,
+               getattr(meta, "global_scratch_size", 0)),
+        dict(built.asm), *_resources(code) if kind == "cuda" else ())
+
+
+def binary_of(image: KernelImage, target: str) -> Binary:
+    """A kernel compiled for a target, which the disk may have; Triton is imported if not."""
+    store, version = disk_cache(), importlib.metadata.version("triton")
+    key = key_of("gpu", image.text, repr(image.signature), f"{image.warps} {image.pipeline}",
+                 target, version)
+    data = store.get(key, image.name) if store is not None else None
+    if data is not None:
+        return Binary(**marshal.loads(data))
+    made = compile_triton(image, target).binary
+    if store is not None:
+        store.put(key, marshal.dumps(as_dict(made)))
+    return made
+
+
+def _target(name: str) -> tuple[str, int | str, int]:
+    numbers = re.fullmatch(r"sm_(\d+)", name)
+    return ("cuda", int(numbers[1]), 32) if numbers else TARGETS[name]
 
 
 def _resources(cubin: bytes) -> tuple[int | None, int | None]:
@@ -145,7 +158,7 @@ def run_kernel_triton(
         return
     status = np.zeros(1, np.int32)
     given = [*(buffers[param.name] for param in kernel.params),
-             *(dims[name] for name in kernel.dims), *([status] if source.status else [])]
+             *(dims[name] for name in source.dims), *([status] if source.checked else [])]
     launch(source.text, source.name, grid,
            [_pointer(x, type_[1:]) if isinstance(x, np.ndarray) else x
             for x, (_, type_) in zip(given, source.signature, strict=True)])

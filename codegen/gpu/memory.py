@@ -17,6 +17,7 @@ from types import MappingProxyType
 from ...ir.indices.affine import coefficient
 from ...ir.indices.index import Dim, Symbol, ceil_div, product, row_major, symbols_of
 from ...ir.indices.walk import fold
+from ...ir.kernels.combine import Order
 from ...ir.kernels.kernel import Axis, Check, Kernel, Load, Store
 from ...ir.scalar.primitives import PRIMITIVES
 from ...ir.types import BOOL, COMPUTED, I64
@@ -140,11 +141,19 @@ class TileMemory(TritonScalars):
             if axis.kind == "lane":
                 self.tile_axis(axis)
 
-    def tile_axis(self, axis: Axis, start: str = "") -> None:
-        """The indices of one tile along an axis, and their mask unless all are in range."""
+    def tile_axis(self, axis: Axis, start: str = "", order: Order | None = None) -> None:
+        """The indices of one tile along an axis, and their mask unless all are in range. With an
+        ``order`` they are the lanes of several of its chunks."""
         name, size = self.axes[axis.name], self.layout.size(axis.name)
         wide = ".to(tl.int64)" if self.layout.wide else ""
-        self.line(f"{name} = {start}tl.arange(0, {size}){wide}")
+        if order is None:
+            self.line(f"{name} = {start}tl.arange(0, {size}){wide}")
+        else:
+            place = self.fresh(f"{name}_place")
+            self.line(f"{place} = tl.arange(0, {size}){wide}")
+            self.line(f"{name} = {start}{place} // {order.lanes} * {order.chunk} + "
+                      f"{place} % {order.lanes}")
+            size = size // order.lanes * order.chunk
         if axis.extent % size != 0 or axis.extent == 0:
             mask = self.fresh(f"{name}_ok")
             self.line(f"{mask} = {name} < {self.index(axis.extent, ())}")

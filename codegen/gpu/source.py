@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeGuard
 
 from ...ir.indices.index import Dim, ceil_div
-from ...ir.kernels.combine import identity
+from ...ir.kernels.combine import Order, identity
 from ...ir.kernels.kernel import (
     Apply,
     Axis,
@@ -42,7 +42,6 @@ from ...ir.kernels.kernel import (
 from ...ir.kernels.schedule import Program
 from ...ir.plans.image import KernelImage
 from ...ir.plans.plan import tasks_of
-from ...ir.record import record
 from ...ir.types import BOOL, DTYPES, DType
 from ..kernel.nest import Loop, nest
 from ..schedule.layout import Layout, is_dot, is_tile, layout_of
@@ -56,32 +55,8 @@ _HEADER = "\n".join(("import triton", "import triton.language as tl",
                      "from triton.language.extra import libdevice"))
 
 
-@record(frozen=True)
-class TritonSource:
-    """One kernel as a Python module, and how to launch it.
-
-    ``signature`` lists the arguments in order as (name, Triton type): a pointer for each parameter
-    of the kernel, then its symbolic dims, then a pointer to the status if the kernel has checks.
-    ``status`` is the name of that one, or empty: an int32 that is 0 before the launch and the site
-    of a check that failed, if one did, after it. ``grid`` is the number of programs, on one axis.
-    """
-
-    name: str
-    text: str
-    signature: tuple[tuple[str, str], ...]
-    grid: Dim
-    num_warps: int
-    num_stages: int
-    status: str = ""
-
-    def image(self, kernel: Kernel) -> KernelImage:
-        """What is launched, for the kernel that this is the source of."""
-        return KernelImage(self.name, self.text, tuple(type_ for _, type_ in self.signature),
-                           tuple(kernel.dims), self.grid, bool(self.status))
-
-
-def emit_triton(kernel: Kernel) -> TritonSource:
-    """Triton source of a kernel; raises ValueError for a schedule that Triton cannot have."""
+def emit_triton(kernel: Kernel) -> KernelImage:
+    """A kernel as a module of Triton; raises ValueError for a schedule that Triton cannot have."""
     layout = layout_of(kernel)
     emitter = _Emitter(layout, kernel)
     emitter.programs()
@@ -99,8 +74,9 @@ def emit_triton(kernel: Kernel) -> TritonSource:
     main = "\n".join(["@triton.jit", header, *comments, *(emitter.lines or ["    pass"])])
     text = "\n\n\n".join([_HEADER, *emitter.functions.values(), main]) + "\n"
     program = kernel.program or Program()
-    return TritonSource(emitter.name, text, tuple(signature), tasks_of(layout.kernel),
-                        program.warps, program.pipeline, emitter.status)
+    return KernelImage(emitter.name, text, tuple(signature), tuple(kernel.dims),
+                       tasks_of(layout.kernel), bool(emitter.status), program.warps,
+                       program.pipeline)
 
 
 def _pointer_type(dtype: DType) -> str:
@@ -255,25 +231,31 @@ class _Emitter(TileSums):
         products = [stmt for stmt in loop.ends if isinstance(stmt, Contract) and stmt.chunk]
         chunk = products[0].chunk if products else orders[0].chunk if orders else 0
         extent = self.index(axis.extent, ())
-        if chunk:
+        side = self.side_by_side(axis, orders, products)
+        whole = chunk * side
+        if side > 1 and isinstance(axis.extent, int) and axis.extent <= whole:
+            lanes = self.rounds(loop, ("0", str(min(chunk, axis.extent)), chunk), totals, side)
+            texts = [self.lanes_halved(stmt, lanes[id(stmt)], side) for stmt in sums]
+        elif chunk:
             waiting: list[Reduce | Contract] = [*sums, *products]
-            stacks = {id(stmt): self.stack(stmt, ceil_div(axis.extent, chunk))
+            stacks = {id(stmt): self.stack(stmt, ceil_div(axis.extent, whole))
                       for stmt in waiting}
             first = self.fresh(f"{self.axes[axis.name]}_chunk")
-            self.line(f"for {first} in range(0, {extent}, {chunk}):")
+            self.line(f"for {first} in range(0, {extent}, {whole}):")
             self.indent += 1
-            lanes = self.rounds(loop, (first, f"min({first} + {chunk}, {extent})", chunk), totals)
+            lanes = self.rounds(
+                loop, (first, f"min({first} + {chunk}, {extent})", chunk), totals, side)
             for stmt in sums:
-                value = self.lanes_halved(stmt, lanes[id(stmt)], orders[0])
+                value = self.lanes_halved(stmt, lanes[id(stmt)], side)
                 stack = stacks[id(stmt)]
-                self.line(f"{stack} = {self.pushed(stmt, stack, f'{first} // {chunk}', value)}")
+                self.line(f"{stack} = {self.pushed(stmt, stack, f'{first} // {whole}', value)}")
             for product in products:
                 stack, total = stacks[id(product)], totals[id(product)]
                 value = self.rows(product, total, axis.name)
                 self.line(f"{stack} = {self.pushed(product, stack, f'{first} // {chunk}', value)}")
                 self.line(f"{total.text} = {self.identities(product, self.shape(total.axes))}")
             self.indent -= 1
-            count = self.index(ceil_div(axis.extent, chunk), ())
+            count = self.index(ceil_div(axis.extent, whole), ())
             texts = [self.drained(stmt, stacks[id(stmt)], f"({count})") for stmt in sums]
             for product in products:
                 self.hint = f"v{product.name[1:]}"
@@ -281,8 +263,7 @@ class _Emitter(TileSums):
                     product, stacks[id(product)], f"({count})"))
         else:
             lanes = self.rounds(loop, ("0", extent, 0), totals)
-            texts = [self.lanes_halved(stmt, lanes[id(stmt)], order)
-                     for stmt, order in zip(sums, orders, strict=True)]
+            texts = [self.lanes_halved(stmt, lanes[id(stmt)]) for stmt in sums]
         for stmt, text in zip(sums, texts, strict=True):
             self.hint = f"v{stmt.name[1:]}"
             self.values[stmt.name] = self.as_tile(stmt, text)
@@ -314,26 +295,28 @@ class _Emitter(TileSums):
         return name
 
     def rounds(
-        self, loop: Loop, steps: tuple[str, str, int], totals: Mapping[int, Tile]
+        self, loop: Loop, steps: tuple[str, str, int], totals: Mapping[int, Tile], side: int = 1
     ) -> dict[int, str]:
-        """The rounds of a loop from, to, or of one chunk; gives the lanes of ordered sums."""
+        """The rounds of a loop from, to, or of one chunk, or of chunks side by side; gives the
+        lanes of ordered sums."""
         axis = self.kernel.axis(loop.axis)
         name, (first, stop, chunk) = self.axes[axis.name], steps
         lanes: dict[int, str] = {}
         for stmt in loop.ends:
             if isinstance(stmt, Reduce) and stmt.order is not None:
                 lanes[id(stmt)] = self.fresh(f"v{stmt.name[1:]}_lanes")
-                shape = f"({self.row_count(stmt)}, {stmt.order.lanes})"
+                shape = f"({self.row_count(stmt)}, {side * stmt.order.lanes})"
                 self.line(f"{lanes[id(stmt)]} = {self.identities(stmt, shape)}")
         with self.scope():
-            start = first
-            if axis.block != chunk or not is_tile(axis):
+            start, step = first, axis.block // side
+            if step != chunk or not is_tile(axis):
                 start = self.fresh(f"{name}_start" if is_tile(axis) else f"{name}_at")
-                step = f", {axis.block}" if is_tile(axis) else ""
-                self.line(f"for {start} in range({first}, {stop}{step}):")
+                self.line(f"for {start} in {self.range(loop, first, stop, step)}:")
                 self.indent += 1
             if is_tile(axis):
-                self.tile_axis(axis, f"{start} + ")
+                order = next((stmt.order for stmt in loop.ends if isinstance(stmt, Reduce)
+                              and stmt.order), None) if side > 1 else None
+                self.tile_axis(axis, f"{start} + ", order)
             else:
                 self.line(f"{name} = tl.cast({start}, tl.int{64 if self.layout.wide else 32})")
             for item in loop.body:
@@ -344,7 +327,7 @@ class _Emitter(TileSums):
                 elif isinstance(item, Loop) or not _ends(item, axis):
                     self.statements((item,))
                 elif id(item) in lanes:
-                    self.to_lanes(item, lanes[id(item)])
+                    self.to_lanes(item, lanes[id(item)], side)
                 else:
                     self.accumulate(item, totals[id(item)])
             for end in loop.ends:
@@ -356,11 +339,30 @@ class _Emitter(TileSums):
                 self.barrier(param)
         return lanes
 
-    def to_lanes(self, stmt: Stmt, total: str) -> None:
+    def side_by_side(
+        self, axis: Axis, orders: Sequence[Order], products: Sequence[Contract]
+    ) -> int:
+        """How many chunks of the sums over an axis its tiles hold."""
+        chunks = self.kernel.program.chunks if self.kernel.program else 1
+        fits = not products and len(set(orders)) == 1 and orders[0].chunk and (
+            axis.block == chunks * orders[0].lanes)
+        return chunks if fits else 1
+
+    def range(self, loop: Loop, first: str, stop: str, step: int) -> str:
+        """The rounds of a loop; if tl.dot is not there to load ahead, several are written out."""
+        under_way = self.kernel.program.pipeline if self.kernel.program else 1
+        steps = f"{first}, {stop}" + f", {step}" * (step != 1)
+        if under_way == 1 or any(isinstance(stmt, (Contract, Carry)) for stmt in loop.stmts):
+            return f"range({steps})"
+        return f"tl.range({steps}, loop_unroll_factor={under_way})"
+
+    def to_lanes(self, stmt: Stmt, total: str, side: int) -> None:
         """One round of a sum that has an order."""
         assert isinstance(stmt, Reduce) and stmt.order is not None
-        add = self.onto_lanes if stmt.axis in self.order else self.onto_one_lane
-        self.line(f"{total} = {add(stmt, total, self.term(stmt), stmt.order)}")
+        term = self.term(stmt)
+        text = (self.onto_lanes(stmt, total, term, stmt.order, side)
+                if stmt.axis in self.order else self.onto_one_lane(stmt, total, term, stmt.order))
+        self.line(f"{total} = {text}")
 
     def accumulator(self, stmt: Reduce | Contract | Carry) -> Tile:
         """A variable for the running total of a reduction or contraction, or what is carried."""

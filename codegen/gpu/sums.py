@@ -117,11 +117,15 @@ class TileSums(TileMemory):
         places = ", ".join(str(value.axes.index(other)) for other in axes)
         return f"tl.permute({value.text}, ({places}))"
 
-    def onto_lanes(self, stmt: Reduce, total: str, value: Tile, order: Order) -> str:
+    def onto_lanes(
+        self, stmt: Reduce, total: str, value: Tile, order: Order, side: int = 1
+    ) -> str:
         """``total`` (rows, lanes) with the terms of one round of a loop."""
-        size = self.layout.size(stmt.axis)
-        rows, lanes = self.row_count(stmt), order.lanes
-        return self._onto(stmt, total, self.axis_last(value, stmt.axis), rows, size // lanes)
+        size, rows, terms = (self.layout.size(stmt.axis), self.row_count(stmt),
+                             self.axis_last(value, stmt.axis))
+        if side > 1:
+            return f"{total} {_SIGNS[stmt.combine]} tl.reshape({terms}, ({rows}, {size}))"
+        return self._onto(stmt, total, terms, rows, size // order.lanes)
 
     def _onto(self, stmt: Reduce, total: str, terms: str, rows: int, rounds: int) -> str:
         assert stmt.order is not None
@@ -141,8 +145,18 @@ class TileSums(TileMemory):
         at = f"{self.axes[stmt.axis]} % {order.lanes}"
         return f"{total} {_SIGNS[stmt.combine]} tl.where({lane} == {at}, {term}, {neutral})"
 
-    def lanes_halved(self, stmt: Reduce, total: str, order: Order) -> str:
-        return f"{self._halve(stmt.combine)}({total}, {order.lanes.bit_length() - 1})"
+    def lanes_halved(self, stmt: Reduce, total: str, side: int = 1) -> str:
+        """The sums of rows, of which each has the lanes of so many chunks side by side."""
+        assert stmt.order is not None
+        rows, lanes = self.row_count(stmt), stmt.order.lanes
+        if side > 1:
+            total = f"tl.reshape({total}, ({rows * side}, {lanes}))"
+        text = f"{self._halve(stmt.combine)}({total}, {lanes.bit_length() - 1})"
+        return text if side == 1 else self._paired(stmt, text, rows, side)
+
+    def _paired(self, stmt: Reduce, text: str, rows: int, chunks: int) -> str:
+        text = f"tl.reshape({text}, ({rows}, {chunks}))"
+        return f"{self._pair(stmt.combine)}({text}, {chunks.bit_length() - 1})"
 
     def pushed(self, stmt: Reduce | Contract, stack: str, number: str, value: str) -> str:
         return f"{self._push(stmt.combine, stmt.dtype.name)}({stack}, {number}, {value})"
@@ -171,6 +185,5 @@ class TileSums(TileMemory):
         text = self._onto(stmt, start, terms, rows * chunks, rounds)
         text = f"{self._halve(stmt.combine)}({text}, {lanes.bit_length() - 1})"
         if chunks > 1:
-            text = f"tl.reshape({text}, ({rows}, {chunks}))"
-            text = f"{self._pair(stmt.combine)}({text}, {chunks.bit_length() - 1})"
+            text = self._paired(stmt, text, rows, chunks)
         return self.as_tile(stmt, text)

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from ...ir.kernels.kernel import Axis, Carry, Contract, Kernel, Reduce, Sort
+from ...ir.indices.index import product
+from ...ir.kernels.combine import Order
+from ...ir.kernels.kernel import (
+    Axis,
+    Carry,
+    Compress,
+    Contract,
+    Kernel,
+    Ranked,
+    Reduce,
+    Sort,
+    summed_axes,
+)
 from ...ir.kernels.tiling import power_of_two
 from ...ir.record import replace
 from ..kernel.collapse import does_nothing, with_few_axes
@@ -15,6 +27,9 @@ ROWS = 16          # of a product and what follows it: the least that tl.dot tak
 DOT = (64, 64, 32)  # rows, columns and depth of a product's tile
 BLOCK = 1024
 LONGEST_ROW = 16384  # that a program holds as one tile
+THREADS = 256        # of a program that sums rows
+MOST_CHUNKS = 8      # of a sum, side by side
+PROCESSORS = 132     # of the GPU, which all are to have work: those of an H100
 
 
 def tile(kernel: Kernel) -> Kernel:
@@ -30,6 +45,8 @@ def tile(kernel: Kernel) -> Kernel:
         kernel = _tile_stages(kernel)
     elif first is not None and sides is not None:
         kernel = _tile_contract(kernel, (*sides, first.axis))
+    elif (rows := _rows_of(kernel)) is not None:
+        return schedule_programs(*_tile_rows(kernel, *rows))
     else:
         kernel = _tile_loops(kernel)
     return schedule_programs(kernel)
@@ -41,6 +58,40 @@ def _in_tiles(kernel: Kernel) -> Kernel:
         replace(axis, block=BLOCK) if axis.kind == "seq" else axis for axis in kernel.axes))
 
 
+def _rows_of(kernel: Kernel) -> tuple[str, Order] | None:
+    """The axis that ordered sums go along, in one order, where neighbours are next to each other;
+    None if there are none, or if what a program holds of a row goes from round to round."""
+    vector = vector_axis(kernel)
+    orders = {stmt.order for stmt in kernel.body
+              if isinstance(stmt, Reduce) and stmt.order and stmt.axis == vector}
+    others = any(isinstance(stmt, Carry | Compress | Ranked) or (
+        isinstance(stmt, Reduce | Contract) and vector not in summed_axes(stmt))
+        for stmt in kernel.body)
+    order = orders.pop() if len(orders) == 1 and not others else None
+    return (vector, order) if vector and order and order.lanes > 1 else None
+
+
+def _tile_rows(kernel: Kernel, vector: str, order: Order) -> tuple[Kernel, int]:
+    """Rows whose sums a program takes lane by lane: each thread has a lane of a chunk of a row. So
+    no number that is added moves from thread to thread before all are. Long rows are read by all
+    threads of a program, of short ones it has several; which chunks it takes side by side."""
+    (axis,) = (axis for axis in kernel.axes if axis.name == vector)
+    chunks = 1
+    if order.chunk:
+        most = -(-axis.extent // order.chunk) if isinstance(axis.extent, int) else MOST_CHUNKS
+        chunks = min(power_of_two(most), THREADS // order.lanes, MOST_CHUNKS)
+    rows = [axis for axis in kernel.axes if axis.kind == "par" and axis.name != vector]
+    last = rows[-1] if rows else None
+    count = product(axis.extent for axis in rows)
+    block = max(1, THREADS // (chunks * order.lanes))
+    if isinstance(count, int):
+        block = min(block, power_of_two(max(1, count // (2 * PROCESSORS))))
+    axes = [replace(each, kind="seq", block=chunks * order.lanes) if each.name == vector
+            else replace(each, block=min(block, power_of_two(each.extent) if isinstance(
+                each.extent, int) else block) if each is last else 1) for each in kernel.axes]
+    return replace(kernel, axes=in_task_order(axes, vector, crosses(kernel, vector))), chunks
+
+
 def _tile_loops(kernel: Kernel) -> Kernel:
     vector = vector_axis(kernel)
     axes = [_loop_axis(kernel, axis, vector) for axis in kernel.axes]
@@ -50,7 +101,8 @@ def _tile_loops(kernel: Kernel) -> Kernel:
 def _loop_axis(kernel: Kernel, axis: Axis, vector: str | None) -> Axis:
     extent = axis.extent if isinstance(axis.extent, int) else LONGEST_ROW + 1
     block = min(BLOCK, power_of_two(extent))
-    if axis in kernel.loop_axes and axis.name == vector:
+    if axis in kernel.loop_axes and (axis.name == vector or (
+            _is_one_sum(kernel) and extent <= LONGEST_ROW)):
         if extent <= LONGEST_ROW:
             return replace(axis, kind="lane", block=0)
         return replace(axis, block=BLOCK)
@@ -60,6 +112,12 @@ def _loop_axis(kernel: Kernel, axis: Axis, vector: str | None) -> Axis:
     alone = len(kernel.loop_axes) == 1 and axis in kernel.loop_axes and not any(
         isinstance(stmt, Carry) for stmt in kernel.body)
     return replace(axis, block=_lanes(kernel, vector) if alone else 1)
+
+
+def _is_one_sum(kernel: Kernel) -> bool:
+    """Whether all that a kernel does along its one axis is to add, as of the parts of a sum."""
+    return len(kernel.axes) == 1 and not any(kernel.effect_axes.values()) and all(
+        isinstance(stmt, Reduce) or not isinstance(stmt, Carry | Contract) for stmt in kernel.body)
 
 
 def _lanes(kernel: Kernel, vector: str | None) -> int:

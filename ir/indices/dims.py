@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -42,7 +42,18 @@ from .index import (
 )
 from .walk import evaluate, rebuild, substitute
 
-Array = np.ndarray[Any, Any]
+
+class Shaped(Protocol):
+    """What an array tells of itself."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def ndim(self) -> int: ...
 
 _ATOMS = 3000   # that one proof looks at; what takes longer is asked at run time
 _COMBINED = 3   # facts that are added up
@@ -372,7 +383,7 @@ def _settled(
 
 
 def bind_dims(
-    types: Sequence[TensorType], arrays: Sequence[Array], names: Sequence[str]
+    types: Sequence[TensorType], arrays: Sequence[Shaped], names: Sequence[str]
 ) -> dict[str, int]:
     """The values of symbolic dims that make ``types`` those of ``arrays``.
 

@@ -103,13 +103,18 @@ IN_TURN, UNROLLED = Way(), Way("unrolled")
 
 @record(frozen=True)
 class Program:
-    """A Triton program: warps of threads, and how many rounds of its loops are under way at once.
+    """A Triton program: warps of threads, how many rounds of its loops are under way at once, and
+    how many chunks of ordered sums it takes side by side, each in the lanes of the order:
+
+        chunks 2, of {lanes 4, chunk 16}     a tile has 0 1 2 3 16 17 18 19, then 4 5 6 7 20 ...
 
     A kernel that does not say it has programs as they are by default.
     """
 
     warps: int = 4
     pipeline: int = 1
+    chunks: int = 1
 
     def __str__(self) -> str:
-        return f"warps {self.warps} pipeline {self.pipeline}"
+        chunks = f" chunks {self.chunks}" if self.chunks > 1 else ""
+        return f"warps {self.warps} pipeline {self.pipeline}{chunks}"

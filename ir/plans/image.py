@@ -8,18 +8,35 @@ from ..record import record
 
 @record(frozen=True)
 class KernelImage:
-    """Code of one kernel for one kind of device.
+    """Source of one kernel for a device: a Triton module with a function ``name``.
 
-    ``code`` is what the device loads, here the text of a Triton module with a function ``name``.
-    A launch runs ``grid`` programs. Each takes a pointer for each parameter of the kernel, the
-    sizes ``dims`` as 64-bit integers, and with ``checked`` a pointer to the status: an int32 that
-    is 0 before the launch, and the number of a check that failed, if one did, after it.
-    ``arguments`` has the types of all of these, in Triton's words (``*fp32``, ``i64``).
+    ``signature`` lists the arguments of a launch in order as (name, Triton type): a pointer for
+    each parameter of the kernel, the sizes ``dims`` as 64-bit integers, and with ``checked`` a
+    pointer to the status: an int32 that is 0 before the launch, and the number of a check that
+    failed, if one did, after it. A launch runs ``grid`` programs, on one axis, of ``warps`` warps
+    each; loops have ``pipeline`` rounds in flight.
     """
 
     name: str
-    code: str
-    arguments: tuple[str, ...]
+    text: str
+    signature: tuple[tuple[str, str], ...]
     dims: tuple[str, ...]
     grid: Dim
     checked: bool
+    warps: int
+    pipeline: int
+
+
+@record(frozen=True)
+class Binary:
+    """A kernel compiled for one GPU: a cubin with a function ``name``.
+
+    A launch passes the arguments of the image, then a pointer to ``scratch`` bytes per program and
+    a null pointer, with ``threads`` threads per program and ``shared`` bytes of shared memory.
+    """
+
+    name: str
+    code: bytes
+    threads: int
+    shared: int
+    scratch: int

@@ -1,7 +1,8 @@
 """The item of ``parser`` that is a kernel.
 
     kernel  = "kernel" @name "(" {name: ["mut"] type} ")" ["local" "(" {name: type "at" number} ")"]
-              ["warps" number "pipeline" number] "{" [{axis} "{"] {[vectors] {split} stmt} ["}"] "}"
+              ["warps" number "pipeline" number ["chunks" number]]
+              "{" [{axis} "{"] {[vectors] {split} stmt} ["}"] "}"
     axis    = ("par" | "seq") name "in" dim "by" number | "lane" name "in" dim
     stmt    = name "[" {dim} "]" ("=" | "+=") %id ["if" %id] | "check" %id "site" number
             | ("sort" | "argsort") name "[" {dim} "]" "=" %id "over" axis "in" name
@@ -154,7 +155,9 @@ class _KernelReader:
             return None
         warps = self.scanner.number()
         self.scanner.expect("pipeline")
-        return self.scanner.mark(Program(warps, self.scanner.number()), start)
+        pipeline = self.scanner.number()
+        chunks = self.scanner.number() if self.scanner.accept("chunks") else 1
+        return self.scanner.mark(Program(warps, pipeline, chunks), start)
 
     def _local(self) -> Local:
         scanner = self.scanner

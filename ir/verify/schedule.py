@@ -49,8 +49,10 @@ def check_schedule(kernel: Kernel) -> Iterator[tuple[Stmt | None, str]]:
 def schedule_problems(kernel: Kernel) -> Iterator[tuple[Vectors | Split | Stmt | Program, str]]:
     """What is wrong with a schedule, each with the part of it that is meant."""
     program = kernel.program
-    if program and (program.warps.bit_count() != 1 or program.warps > 32 or program.pipeline < 1):
-        yield program, f"'{program}': warps are a power of two up to 32, at least 1 round is begun"
+    if program and (program.warps.bit_count() != 1 or program.warps > 32 or program.pipeline < 1
+                    or program.chunks.bit_count() != 1):
+        yield program, (f"'{program}': warps are a power of two up to 32, chunks a power of two, "
+                        "at least 1 round is begun")
     for at, split in enumerate(kernel.splits):
         for message in _of_split(kernel, split, {each.axis for each in kernel.splits[:at]}):
             yield split, f"'{split}': {message}"

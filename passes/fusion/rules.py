@@ -26,6 +26,7 @@ LARGE = 16 << 20      # bytes that no cache of one core holds
 ROW_BYTES = 32 << 10
 LONG_ROW_BYTES, LONG_ROWS = 256 << 10, 1024
 HUGE_ROW_BYTES, HUGE = 4 << 20, 1 << 30
+GPU_ROW_BYTES = 1 << 10  # of a row beside a product on a GPU, of which a program holds a block
 KEPT_BYTES = SCRATCH_BYTES * 3 // 4  # of all values that there are of one row
 
 
@@ -173,6 +174,8 @@ def _are_kept(region: Region, node: Node, axes: Collection[str]) -> bool:
     if not isinstance(length, int) or len(region.nodes) >= room(region, axes):
         return False
     size = length * node.inputs[0].dtype.itemsize
+    if node.device is not None and node.device.kind == "gpu" and size > GPU_ROW_BYTES:
+        return False
     if size <= ROW_BYTES:
         return _tasks_suffice(region, node, rows)
     return isinstance(rows, int) and (

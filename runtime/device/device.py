@@ -1,7 +1,7 @@
 """What a program asks of a device that is not the processor this code runs on.
 
     device.allocate(bytes)      memory of the device, free when nobody holds it any more
-    device.load(image)          a kernel, ready to be launched
+    device.load(images)         kernels, ready to be launched
     device.stream(look)         work in order: upload, copy, launch, download, synchronise
 
 Work of one stream happens in order, work of several in any. What a stream is told to do may happen
@@ -49,12 +49,14 @@ class Stream(Protocol):
 class Device(Protocol):
     """Memory, kernels, and who runs them.
 
-    ``kept`` has the arrays of variables that live here: their values stay on the device from step
-    to step. ``uploads``, ``downloads`` and ``launches`` count, for tests and reports.
+    ``kept`` has the arrays of variables that were sent here: so they are not sent again. ``epoch``
+    counts how often all memory was lost; ``uploads``, ``downloads`` and ``launches`` count as well,
+    for tests and reports.
     """
 
     name: str
     kept: Mirrors
+    epoch: int
     uploads: int
     downloads: int
     launches: int
@@ -62,8 +64,8 @@ class Device(Protocol):
     def allocate(self, size: int) -> Memory:
         """So many bytes. Raises MemoryError if there are none."""
 
-    def load(self, image: KernelImage) -> Any:
-        """A kernel to launch."""
+    def load(self, images: Sequence[KernelImage]) -> Sequence[Any]:
+        """Kernels to launch. Raises DeviceLostError (W421) for what the device cannot run."""
 
     def stream(self, look: Look = never) -> Stream:
         """A new order of work."""

@@ -37,7 +37,7 @@ class Interpreted:
 
     def __init__(self, name: str, command: Command) -> None:
         self.name, self._command = name, command
-        self.uploads = self.downloads = self.launches = 0
+        self.uploads = self.downloads = self.launches = self.epoch = 0
         self._reset()
         Interpreted._living.add(self)
 
@@ -74,9 +74,9 @@ class Interpreted:
         """End the process, if there is one and nobody waits for it; a launch starts another."""
         self._process = None
 
-    def load(self, image: KernelImage) -> KernelImage:
+    def load(self, images: Sequence[KernelImage]) -> Sequence[KernelImage]:
         """Nothing to do: who interprets knows the texts that it was given."""
-        return image
+        return images
 
     def stream(self, look: Look = never) -> InterpretedStream:
         """A new order of work, of which each part is done when its call returns."""
@@ -85,8 +85,8 @@ class Interpreted:
     def run(self, image: KernelImage, grid: int, arguments: Sequence[int], look: Look) -> None:
         """Run a kernel, when no other one runs. Raises DeviceLostError (W421), and what ``look``
         raises."""
-        asked = {"name": image.name, "code": image.code, "types": image.arguments, "grid": grid,
-                 "arguments": arguments}
+        asked = {"name": image.name, "code": image.text, "grid": grid,
+                 "types": [type_ for _, type_ in image.signature], "arguments": arguments}
         while not self._lock.acquire(timeout=_TURN):
             look()
         try:
@@ -161,6 +161,7 @@ class InterpretedStream:
 def _forked() -> None:
     """A child has no part in the memory of its parent's devices: it starts its own."""
     for device in list(Interpreted._living):
+        device.epoch += 1
         device._reset()
 
 

@@ -21,7 +21,8 @@ from ...ir.plans.entry import SCALARS
 from ...ir.plans.image import KernelImage
 from ...ir.plans.plan import Plan, Slot
 from ..program import Program, Source, ask_sizes, check_failed, fit
-from ..state import Array, Cell
+from ..remote import Remote, on_host, shaped
+from ..state import Array, Cell, Value
 from ..watch import Watch, out_of_time
 from .device import Device, Look, Stream, never
 from .memory import ALIGNMENT, Memory
@@ -48,7 +49,9 @@ class DeviceProgram(Program):
         asynchronous: Collection[str] | None = None,
     ) -> None:
         self.plan, self.device = plan, device
-        self._kernels = {name: Loaded(image, device.load(image)) for name, image in images.items()}
+        loaded = device.load(list(images.values()))
+        self._kernels = {name: Loaded(image, kernel) for (name, image), kernel in zip(
+            images.items(), loaded, strict=True)}
         self._kinds = [*kinds, *["array"] * (len(plan.params) - len(kinds))]
         self._call = self._called
         self.each, self.name = plan.launches, plan.name
@@ -100,7 +103,7 @@ class DeviceProgram(Program):
         if all(isinstance(dim, int) for type_ in types for dim in type_.shape):
             return True
         try:
-            dims = bind_dims(types, list(map(np.asarray, args)),
+            dims = bind_dims(types, list(map(shaped, args)),
                              [slot.name for slot in self.params])
         except Error:
             return False
@@ -112,9 +115,9 @@ class DeviceProgram(Program):
     def on_device(
         self, args: Sequence[Any], mirrors: Mirrors | None = None, look: Look = never,
         left: Collection[int] = (),
-    ) -> tuple[Array, ...]:
-        """Run the plan; ``mirrors`` has what else lies on the device, and gets what it makes.
-        The results at the places ``left`` are not fetched: they are for others with its mirrors.
+    ) -> tuple[Value, ...]:
+        """Run the plan; ``mirrors`` has what else lies on the device, and gets what is sent there.
+        Results at the places ``left``, and new values of variables, stay on the device.
 
         Raises what is wrong with the arguments, the error of a check that failed, MemoryError,
         DeviceLostError (W421), and what ``look`` raises while it runs.
@@ -124,14 +127,14 @@ class DeviceProgram(Program):
                 for slot, arg in zip(plan.params, args, strict=True)]
         types = [slot.type for slot in plan.params]
         bound = plain_dims(types, list(map(np.shape, args)))
-        arrays = [np.asarray(arg if memory is not None else fit(slot, kind, arg, bound),
-                             slot.type.dtype.numpy)
+        arrays = [shaped(arg if memory is not None else fit(slot, kind, arg, bound),
+                         slot.type.dtype.numpy)
                   for slot, kind, arg, memory in zip(
             plan.params, self._kinds, args, held, strict=True)]
         ask_sizes(plan, arrays)
         dims = bind_dims(types, arrays, [slot.name for slot in plan.params])
         stream = self.device.stream(look)
-        sent = [memory or self._sent(slot, array, stream, mirrors)
+        sent = [memory or self._sent(slot, on_host(array), stream, mirrors)
                 for slot, array, memory in zip(plan.params, arrays, held, strict=True)]
         made = [self.device.allocate(evaluate(slot.type.nbytes, dims)) for slot in plan.results]
         status = self.device.allocate(ALIGNMENT)
@@ -142,20 +145,24 @@ class DeviceProgram(Program):
             Walk(plan, self._kernels, stream, dims, buffers, arena.address, status.address).run()
         except CheckFailed as failed:
             raise check_failed(plan.checks[failed.site - 1]) from None
-        results = []
+        results: list[Value] = []
         for at, (slot, memory) in enumerate(zip(plan.results, made, strict=True)):
-            shape = [evaluate(dim, dims) for dim in slot.type.shape]
-            if at in left:
-                array = np.broadcast_to(np.zeros((), slot.type.dtype.numpy), shape)
-            else:
-                array = np.empty(shape, slot.type.dtype.numpy)
-                stream.download(memory.address, array)
+            shape = tuple([evaluate(dim, dims) for dim in slot.type.shape])
+            dtype = np.dtype(slot.type.dtype.numpy)
+            if at in left or slot.name in self._lasting:
+                results.append(Remote(self.device, memory, shape, dtype))
+                continue
+            array = np.empty(shape, dtype)
+            stream.download(memory.address, array)
             results.append(array)
-            self._keep(slot, array, memory, mirrors)
+            if mirrors is not None:
+                mirrors.put(array, memory)
         return tuple(results)
 
     def _known(self, slot: Slot, arg: Any, mirrors: Mirrors | None) -> Memory | None:
         """Where an argument lies on the device, if it does."""
+        if isinstance(arg, Remote):
+            return arg.memory if arg.device is self.device and arg.there else None
         lasting = self.device.kept if slot.name in self._lasting else None
         for known in (lasting, mirrors):
             memory = known.find(arg) if known is not None else None
@@ -188,7 +195,7 @@ def _is_right(slot: Slot, kind: str, arg: Any) -> bool:
         return type(arg) is SCALARS[kind][0]
     if kind == "scalar":
         return type(arg) is slot.type.dtype.numpy.type
-    return (type(arg) is np.ndarray and arg.dtype == slot.type.dtype.numpy
+    return (type(arg) in (np.ndarray, Remote) and arg.dtype == slot.type.dtype.numpy
             and arg.ndim == slot.type.rank
             and all(dim == size for dim, size in zip(slot.type.shape, arg.shape, strict=True)
                     if isinstance(dim, int)))

@@ -62,7 +62,7 @@ class Walk:
         self.plan, self.kernels, self.stream = plan, kernels, stream
         self.dims, self.buffers = dict(dims), dict(buffers)
         self.types = plan.types()
-        self.arena, self.status = arena, status
+        self.arena, self.status, self._clear = arena, status, False
 
     def run(self) -> None:
         """Run the plan. Raises CheckFailed, and what the stream raises."""
@@ -126,7 +126,9 @@ class Walk:
             self.stream.launch(loaded.kernel, grid, arguments)
             return
         status = np.zeros(1, np.int32)
-        self.stream.upload(status, self.status)
+        if not self._clear:
+            self.stream.upload(status, self.status)
+            self._clear = True  # as it stays unless a check fails, which ends the run
         self.stream.launch(loaded.kernel, grid, [*arguments, self.status])
         self.stream.download(self.status, status)
         if status[0]:

@@ -25,7 +25,8 @@ from ...ir.plans.plan import CheckSite, host_steps
 from ..device.program import DeviceProgram
 from ..profile.recording import Recorder
 from ..program import Program, Source, check_sizes, fit_all, no_retry
-from ..state import Array, Cell, cut
+from ..remote import Remote, on_host
+from ..state import Array, Cell, held
 from ..watch import Turns, Watch
 from .drive import driver
 from .frames import Frame, Frames, Unit, size_array
@@ -89,6 +90,9 @@ class FlowProgram(Program):
             segment.graph.nodes[-1] for at, segment in enumerate(partition.segments)
             if at in at_last and not segment.compiled and talks(segment.graph.nodes[-1])
         ], resources) if self._updates else None
+        # What other segments than those of devices read of the arguments, they read on the host.
+        self._near = frozenset[int]().union(*(
+            unit.takes for unit in self._frames.units if unit.there is None))
         self._begun: tuple[Run, Frame] | None = None
 
     def within(self, watch: Watch) -> Program:
@@ -115,7 +119,7 @@ class FlowProgram(Program):
         fails before its commit, what was taken is given back."""
         if not self._frames.asks:
             return super()._run(leaves, otherwise)
-        args = self._arguments(leaves, cut(self._read))
+        args = self._arguments(leaves, held(self._read))
         dims = self._dims(args)
         if dims is None:
             if otherwise is no_retry:
@@ -149,7 +153,8 @@ class FlowProgram(Program):
                                                             watch.seconds, self._found)
 
     def _frame(self, args: Sequence[Array], dims: Mapping[str, int]) -> Frame:
-        return Frame(self._frames, [*args, *(size_array(dims[name]) for name in self._told)],
+        values = [on_host(arg) if at in self._near else arg for at, arg in enumerate(args)]
+        return Frame(self._frames, [*values, *(size_array(dims[name]) for name in self._told)],
                      dims=dims)
 
     @property
@@ -167,7 +172,7 @@ class FlowProgram(Program):
         if self._begun is not None:
             run, frame = self._begun
             for at in self._late:
-                frame.values[at] = args[at]
+                frame.values[at] = on_host(args[at]) if at in self._near else args[at]
             results = run.go_on(frame) if frame.pause else run.drive(frame)
         else:
             dims = self._dims(args)
@@ -176,12 +181,12 @@ class FlowProgram(Program):
             frame = self._frame(args, dims)
             alone = self._watch is None and self._frames.alone
             results = frame.straight() if alone else self._new_run().drive(frame)
-        held = set(map(id, args))
+        given = set(map(id, args))
         for at, array in enumerate(results):
             # Each result is memory of its own, and of nobody else.
-            if id(array) in held or array.base is not None:
+            if type(array) is np.ndarray and (id(array) in given or array.base is not None):
                 results[at] = array = np.array(array)
-            held.add(id(array))
+            given.add(id(array))
         return tuple(results)
 
     def _dims(self, args: Sequence[Any]) -> dict[str, int] | None:
@@ -190,7 +195,7 @@ class FlowProgram(Program):
             return None
         dims: dict[str, int] = {}
         for arg, (dtype, shape) in zip(args, self._forms, strict=True):
-            if type(arg) is not np.ndarray or arg.dtype != dtype:
+            if type(arg) not in (np.ndarray, Remote) or arg.dtype != dtype:
                 return None
             if arg.shape != shape and self._told_plainly:
                 if self._plain or arg.ndim != len(shape):
@@ -299,7 +304,7 @@ def _set(
 
 def _there(
     program: DeviceProgram, left: Collection[int], args: Sequence[Array], run: Run
-) -> Sequence[Array]:
+) -> Sequence[Any]:
     return program.on_device(args, run.mirrors[program.device.name], run.look, left)
 
 

@@ -231,11 +231,11 @@ def test_programs_of_a_gpu() -> None:
     (kernel,) = plan.kernels.values()
     text = print_kernel(kernel)
     source = emit_triton(parse_kernel(text))
-    assert (source.num_warps, source.num_stages) == (4, 3)
+    assert (source.warps, source.pipeline) == (4, 3)
     other = emit_triton(changed(text, "warps 4 pipeline 3", "warps 2 pipeline 1"))
-    assert (other.num_warps, other.num_stages) == (2, 1)
+    assert (other.warps, other.pipeline) == (2, 1)
     default = emit_triton(changed(text, " warps 4 pipeline 3", ""))
-    assert (default.num_warps, default.num_stages) == (4, 1)
+    assert (default.warps, default.pipeline) == (4, 1)
     assert source.text == other.text == default.text
 
 

@@ -164,8 +164,8 @@ def test_source(name: str) -> None:
     assert evaluate(source.grid, case.dims) == evaluate(tasks_of(case.kernel), case.dims)
     checks = any(isinstance(stmt, Check) for stmt in case.kernel.body)
     assert len(source.signature) == len(case.kernel.params) + len(case.dims) + checks
-    assert (source.status != "") == checks
-    assert (source.signature[-1] == (source.status, "*i32")) == checks
+    assert source.checked == checks
+    assert (source.signature[-1] == ("status_ptr", "*i32")) == checks
 
 
 # Meaning
@@ -237,8 +237,8 @@ def binary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Binary]:
 @pytest.mark.parametrize(("name", "target"), COMPILED)
 def test_compiled(name: str, target: str, binary: Binary) -> None:
     built = binary(name, target)
-    assert built.binary.startswith(b"\x7fELF")
-    assert built.threads == built.num_warps * (64 if target == "gfx942" else 32)
+    assert built.binary.code.startswith(b"\x7fELF")
+    assert built.binary.threads == source_of(name).warps * (64 if target == "gfx942" else 32)
     assert (built.registers is not None) == (target != "gfx942")
     assert not built.stack or not name.startswith("matmul")
 

@@ -10,15 +10,19 @@ import json
 import sys
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+
+import on_gpu
 from triton_checks import CASES, FAILING, FINE
 from triton_kernels import Case
 
 import weft
-from weft.codegen.gpu.build import run_kernel_triton
 from weft.ir.diagnose import Error
 from weft.ir.interp.graph import run_plan
 from weft.ir.interp.kernel import ChecksFailedError, run_kernel
@@ -31,7 +35,7 @@ def difference(case: Case) -> str:
     wanted = {name: buffer.copy() for name, buffer in case.buffers.items()}
     given = {name: buffer.copy() for name, buffer in case.buffers.items()}
     failed, sites = (failures(run, case, buffers)
-                     for run, buffers in ((run_kernel, wanted), (run_kernel_triton, given)))
+                     for run, buffers in ((run_kernel, wanted), (on_gpu.run_kernel, given)))
     if failed != set(case.sites) or not sites <= failed or bool(sites) != bool(failed):
         return f"checks {set(sites)} failed, for NumPy {set(failed)}, should be {case.sites}"
     for name, want in (*wanted.items(), *case.expected.items()):
@@ -59,7 +63,7 @@ def message(name: str) -> str:
     function, arguments, _ = FAILING[name]
     plan = weft.compile(function).lower(*arguments).stages.plan_for(GPU)
     texts = []
-    for runner in (run_kernel, run_kernel_triton):
+    for runner in (run_kernel, on_gpu.run_kernel):
         try:
             run_plan(plan, list(map(np.asarray, arguments)), kernel_runner=runner)
         except Error as problem:
@@ -71,7 +75,7 @@ def wrong_result(name: str) -> str:
     """The results of a program whose checks hold, if they are not those of the CPU; else ""."""
     function, arguments = FINE[name]
     plan = weft.compile(function).lower(*arguments).stages.plan_for(GPU)
-    (given,) = run_plan(plan, list(map(np.asarray, arguments)), kernel_runner=run_kernel_triton)
+    (given,) = run_plan(plan, list(map(np.asarray, arguments)), kernel_runner=on_gpu.run_kernel)
     want = np.asarray(weft.compile(function)(*arguments))
     return "" if np.array_equal(given, want) else f"{given}, should be {want}"
 

@@ -7,27 +7,28 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from fake_cuda import Driver, compiled
 
 import weft
 from weft.codegen.gpu.source import emit_triton
 from weft.frontend.engine.building.pipeline import Stages
 from weft.ir.diagnose import Error
-from weft.ir.indices.walk import evaluate
-from weft.ir.interp.kernel import ChecksFailedError, run_kernel
-from weft.ir.kernels.kernel import Kernel
 from weft.ir.machine import GPU
-from weft.ir.plans.image import KernelImage
-from weft.runtime.device.device import Look, never
+from weft.ir.plans.image import Binary, KernelImage
+from weft.runtime.device.cuda import Cuda, find_driver
+from weft.runtime.device.device import never
 from weft.runtime.device.memory import ALIGNMENT, Memory, Ranges
 from weft.runtime.device.mirrors import Mirrors
 from weft.runtime.device.process import Process
 from weft.runtime.device.program import DeviceProgram
+from weft.runtime.remote import Remote, shaped
+from weft.runtime.state import Cell, assign, cut, merged
 
 
 def test_ranges_never_overlap_and_all_come_back() -> None:
@@ -126,91 +127,19 @@ def test_what_cannot_be_started() -> None:
         Process("gpu:7", lambda memory, asked: ["/no/such/program"], os.memfd_create("test"))
 
 
-# -- a device that is late ------------------------------------------------------------------------
+# -- CUDA, whose driver is ours -----------------------------------------------------------------
 
 
-class Late:
-    """A device whose streams do nothing before they have to: as a driver's may."""
-
-    name = "gpu:9"
-
-    def __init__(self, kernels: Sequence[Kernel]) -> None:
-        self._kernels = {emit_triton(kernel).name: kernel for kernel in kernels}
-        self.space = np.full(1 << 20, 0xA5, np.uint8)
-        self._ranges = Ranges(self.space.size)
-        self.kept = Mirrors()
-        self.uploads = self.downloads = self.launches = 0
-
-    def allocate(self, size: int) -> Memory:
-        return self._ranges.allocate(size)
-
-    def load(self, image: KernelImage) -> Kernel:
-        return self._kernels[image.name]
-
-    def stream(self, look: Look = never) -> LateStream:
-        return LateStream(self)
-
-
-class LateStream:
-    def __init__(self, device: Late) -> None:
-        self._device, self._work = device, list[Callable[[], None]]()
-
-    def _bytes(self, address: int, size: int) -> np.ndarray[Any, Any]:
-        return self._device.space[address:address + size]
-
-    def upload(self, array: Any, address: int) -> None:
-        data = np.frombuffer(array.tobytes(), np.uint8)
-
-        def put() -> None:
-            self._bytes(address, data.size)[:] = data
-
-        self._device.uploads += 1
-        self._work.append(put)
-
-    def download(self, address: int, array: Any) -> None:
-        self.synchronise()
-        self._device.downloads += 1
-        array[...] = self._bytes(address, array.nbytes).view(array.dtype).reshape(array.shape)
-
-    def copy(self, source: int, target: int, size: int) -> None:
-        def put() -> None:
-            self._bytes(target, size)[:] = self._bytes(source, size)
-
-        self._work.append(put)
-
-    def launch(self, kernel: Kernel, grid: int, arguments: Sequence[int]) -> None:
-        count = len(kernel.params)
-        dims = dict(zip(kernel.dims, arguments[count:], strict=False))
-
-        def run() -> None:
-            buffers = {}
-            for param, address in zip(kernel.params, arguments, strict=False):
-                shape = [evaluate(dim, dims) for dim in param.type.shape]
-                dtype = np.dtype(param.type.dtype.numpy)
-                size = int(np.prod(shape, dtype=int)) * dtype.itemsize
-                buffers[param.name] = self._bytes(address, size).view(dtype).reshape(shape)
-            try:
-                run_kernel(kernel, buffers, dims)
-            except ChecksFailedError as failed:
-                self._bytes(arguments[-1], 4).view(np.int32)[0] = min(failed.sites)
-
-        self._device.launches += 1
-        self._work.append(run)
-
-    def synchronise(self) -> None:
-        work, self._work = self._work, []
-        for each in work:
-            each()
-
-
-def on_late(function: Any, *args: Any) -> tuple[DeviceProgram, Late]:
+def on_cuda(function: Any, *args: Any) -> tuple[DeviceProgram, Cuda, Driver]:
     stages = weft.compile(function).lower(*args).stages
     assert isinstance(stages, Stages)
     plan = stages.plan_for(GPU)
-    device = Late(list(plan.kernels.values()))
-    images = {name: emit_triton(kernel).image(kernel) for name, kernel in plan.kernels.items()}
-    return DeviceProgram(plan, device, images, ["array"] * len(args),
-                         sources=list(range(len(args))), written={}), device
+    driver = Driver(list(plan.kernels.values()))
+    device = Cuda("gpu:9", 0, driver, compiled)
+    images = {name: emit_triton(kernel) for name, kernel in plan.kernels.items()}
+    program = DeviceProgram(plan, device, images, ["array"] * len(args),
+                            sources=list(range(len(args))), written={})
+    return program, device, driver
 
 
 def test_programs_wait_for_what_they_have_to_know_only() -> None:
@@ -220,11 +149,13 @@ def test_programs_wait_for_what_they_have_to_know_only() -> None:
         return weft.cond(z[0] > 3, lambda: z - 1, lambda: z + 1), rows
 
     x = np.arange(1.0, 6.0)
-    program, device = on_late(f, x)
+    program, device, driver = on_cuda(f, x)
     for found, want in zip(program.run([x]), weft.compile(f)(x), strict=True):
         np.testing.assert_array_equal(found, want)
     assert device.uploads == 1
-    assert device._ranges.allocate(1).address == 0  # nothing is held any more
+    del found
+    device.allocate(1)
+    assert driver.held <= 1  # nothing else is held any more
 
 
 def test_a_check_on_a_device_names_the_line() -> None:
@@ -232,7 +163,7 @@ def test_a_check_on_a_device_names_the_line() -> None:
         return np.tanh(x)[at] * 2
 
     x, at = np.arange(5.0), np.array([1, 4])
-    program, _ = on_late(f, x, at)
+    program, *_ = on_cuda(f, x, at)
     (found,) = program.run([x, at])
     np.testing.assert_array_equal(found, weft.compile(f)(x, at))
     with pytest.raises(IndexError, match=r"W124.*\n.*test_device"):
@@ -243,7 +174,7 @@ def test_a_check_on_a_device_names_the_line() -> None:
 
 
 def test_programs_of_a_device_run_side_by_side() -> None:
-    program, _ = on_late(lambda x: np.cumsum(x) * 2, np.ones(8))
+    program, *_ = on_cuda(lambda x: np.cumsum(x) * 2, np.ones(8))
     results: dict[int, Any] = {}
     threads = [threading.Thread(target=lambda at=at: results.setdefault(
         at, program.run([np.full(8, float(at))])[0])) for at in range(4)]
@@ -254,3 +185,138 @@ def test_programs_of_a_device_run_side_by_side() -> None:
     for at, found in results.items():
         np.testing.assert_array_equal(found, np.arange(1, 9) * 2.0 * at)
     assert len(results) == 4
+
+
+def doubled(x: Any) -> Any:
+    return np.cumsum(x) * 2
+
+
+def test_a_gpu_without_memory_and_one_that_breaks() -> None:
+    x = np.ones(5)
+    program, device, driver = on_cuda(doubled, x)
+    want = np.arange(1, 6) * 2.0
+    np.testing.assert_array_equal(program.run([x])[0], want)
+    driver.fail["cuMemAllocFromPoolAsync"] = 2, "CUDA_ERROR_OUT_OF_MEMORY"
+    with pytest.raises(MemoryError, match="gpu:9 has no memory left"):
+        program.run([x])
+    np.testing.assert_array_equal(program.run([x])[0], want)
+    for function in ("cuLaunchKernel", "cuStreamQuery", "cuMemcpyDtoHAsync"):
+        driver.fail[function] = 1, "CUDA_ERROR_ILLEGAL_ADDRESS"
+        before = driver.calls.count("cuDevicePrimaryCtxReset")
+        with pytest.raises(Error, match=f"W421: gpu:9 has failed: {function} says CUDA_ERROR_ILL"):
+            program.run([x])
+        assert driver.calls.count("cuDevicePrimaryCtxReset") == before + 1
+        np.testing.assert_array_equal(program.run([x])[0], want)  # with its kernels loaded again
+    driver.fail["cuMemcpyHtoDAsync"] = 1, "CUDA_ERROR_INVALID_VALUE"
+    with pytest.raises(Error, match="cuMemcpyHtoDAsync says CUDA_ERROR_INVALID_VALUE"):
+        program.run([x])
+    assert not device.kept and driver.calls.count("cuDevicePrimaryCtxReset") == 3
+    np.testing.assert_array_equal(program.run([x])[0], want)
+
+
+def test_whoever_stops_waiting_for_a_gpu_leaves_it_usable() -> None:
+    x = np.ones(5)
+    program, _, driver = on_cuda(doubled, x)
+
+    def look() -> None:
+        raise TimeoutError("late")
+
+    with pytest.raises(TimeoutError, match="late"):
+        program.on_device([x], look=look)
+    assert driver.work  # which the next step waits for
+    np.testing.assert_array_equal(program.run([x])[0], np.arange(1, 6) * 2.0)
+
+
+def test_kernels_of_a_gpu_are_compiled_once_and_go_with_their_programs() -> None:
+    made: list[str] = []
+
+    def counted(image: KernelImage, target: str) -> Binary:
+        made.append(image.name)
+        return compiled(image, target)
+
+    program, device, driver = on_cuda(doubled, np.ones(5))
+    images = [emit_triton(kernel) for kernel in program.plan.kernels.values()]
+    device = Cuda("gpu:9", 0, driver, counted)
+    first, second = device.load(images), device.load([*images, *images])
+    assert second == first * 2 and len(made) == len(images)
+    stream = device.stream()
+    memory = [device.allocate(40) for _ in images[0].signature]
+    stream.launch(first[0], 1, [each.address for each in memory])
+    assert len(driver.modules) == 1
+    del first, second
+    (again,) = device.load(images[:1])
+    stream.launch(again, 1, [each.address for each in memory])
+    assert len(made) == len(images) + 1 and len(driver.modules) == 1
+
+
+def test_what_triton_cannot_compile_is_told() -> None:
+    def refuse(image: KernelImage, target: str) -> Binary:
+        raise ValueError("too large\nfor this")
+
+    program, device, driver = on_cuda(doubled, np.ones(5))
+    device = Cuda("gpu:9", 0, driver, refuse)
+    images = [emit_triton(kernel) for kernel in program.plan.kernels.values()]
+    with pytest.raises(Error, match=r"W421: gpu:9 cannot run the kernel .*ValueError: too large"):
+        device.load(images)
+
+
+def test_a_gpu_is_not_to_be_had_in_a_forked_process() -> None:
+    program, device, _ = on_cuda(doubled, np.ones(5))
+    device._owner += 1
+    with pytest.raises(Error, match=r"W421: .*forked.*"):
+        program.run([np.ones(5)])
+
+
+def test_the_driver_says_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = Driver([])
+    package = SimpleNamespace(driver=ours)
+    monkeypatch.setitem(sys.modules, "cuda", SimpleNamespace(bindings=package))
+    monkeypatch.setitem(sys.modules, "cuda.bindings", package)
+    assert find_driver.__wrapped__() == (ours, 1, "")
+    ours.fail["cuInit"] = 1, "CUDA_ERROR_NO_DEVICE"
+    assert find_driver.__wrapped__()[1:] == (0, "the driver says CUDA_ERROR_NO_DEVICE")
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    assert find_driver.__wrapped__()[1:] == (0, "the package cuda-bindings is not installed")
+
+
+def test_variables_stay_on_the_device_until_they_are_asked_for() -> None:
+    x, driver = np.ones(5), Driver([])
+    device = Cuda("gpu:9", 0, driver, compiled)
+    memory = device.allocate(x.nbytes)
+    device.stream().upload(x, memory.address)
+    cell = Cell(np.zeros(5))
+    assign([cell], [Remote(device, memory, (5,), x.dtype)])
+    assert device.downloads == 0 and shaped(cell.held) is cell.held
+    np.testing.assert_array_equal(cell.value, x)
+    assert cell.value is cell.value and not cell.value.flags.writeable and device.downloads == 1
+    np.testing.assert_array_equal(np.asarray(cell.held, np.float32), x.astype(np.float32))
+    np.testing.assert_array_equal(cut([cell, cell])[1], x)
+    other = Remote(device, memory, (5,), x.dtype)
+    driver.fail["cuStreamQuery"] = 1, "CUDA_ERROR_ILLEGAL_ADDRESS"
+    with pytest.raises(Error, match="W421"):
+        device.stream().synchronise()
+    np.testing.assert_array_equal(cell.value, x)  # which the host has
+    with pytest.raises(Error, match="W421: a value was lost with the memory of gpu:9"):
+        np.asarray(other)
+
+
+def test_a_fork_downloads_what_its_child_may_ask_for() -> None:
+    x, driver = np.ones(5), Driver([])
+    device = Cuda("gpu:9", 0, driver, compiled)
+    memory = device.allocate(x.nbytes)
+    device.stream().upload(x, memory.address)
+    value = Remote(device, memory, (5,), x.dtype)
+    child = os.fork()
+    if child == 0:
+        os._exit(int(value.array.sum()))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
+
+
+def test_an_update_that_did_not_wait_merges_values_of_devices() -> None:
+    x, driver = np.ones(5), Driver([])
+    device = Cuda("gpu:9", 0, driver, compiled)
+    memory = device.allocate(x.nbytes)
+    device.stream().upload(x * 3, memory.address)
+    new = Remote(device, memory, (5,), x.dtype)
+    assert merged(x, new, x) is new and device.downloads == 0
+    np.testing.assert_array_equal(np.asarray(merged(x, new, x * 2)), x * 4)

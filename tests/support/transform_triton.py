@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import on_gpu
 from fuzz.nested import check
 from fuzz.nested.draw import program
 from nests import ALL, CUBES, FORWARD, REVERSE, X
 
 import weft
-from weft.codegen.gpu.build import run_kernel_triton
 from weft.ir.interp.graph import run_plan
 from weft.ir.machine import GPU
 
@@ -28,7 +28,7 @@ def in_triton(function: Callable[..., Any], *args: Any) -> list[Any]:
     arrays = [np.asarray(leaf, entry.type.dtype.numpy) for leaf, entry in zip(
         traced.given(weft.tree.leaves(args)), params, strict=True)]
     arrays += [held.array for held in traced.captures]
-    return run_plan(lowered.stages.plan_for(GPU), arrays, kernel_runner=run_kernel_triton)
+    return run_plan(lowered.stages.plan_for(GPU), arrays, kernel_runner=on_gpu.run_kernel)
 
 
 def nest_problems(every: int = 1) -> Iterator[tuple[str, str]]:

@@ -1,12 +1,15 @@
 """GPUs of this process: which there are, and what they cost.
 
-A device named ``gpu:k`` is Triton's interpreter in a process of its own (``runtime/device``). It
-computes what a GPU computes, at the pace of Python: it is there to try programs, not to be fast.
+A device named ``gpu:k`` is the NVIDIA GPU of that number. Where the driver knows none, it is
+Triton's interpreter in a process of its own (``runtime/device``): that computes what a GPU
+computes, at the pace of Python, so that programs can be tried. ``WEFT_GPU=interpreter`` asks for it
+on a machine with a GPU as well.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Sequence
 from types import MappingProxyType
 
@@ -14,6 +17,7 @@ from ....ir.diagnose import error
 from ....ir.record import replace
 from ....ir.types import Device
 from ....passes.placement.costs import SPEEDS, Costs, Link, Speed
+from ....runtime.device.cuda import Cuda, find_driver
 from ....runtime.device.interpreted import Interpreted
 from ...face.loading import load
 from ...face.source import user_loc
@@ -26,27 +30,48 @@ _INTERPRETER = Speed(1.3e-3, MappingProxyType({
 _COPY = Link(2e-5, 1e10)
 
 
+def _interpreted() -> str:
+    """Why GPUs are interpreted; empty if there are real ones."""
+    for name, value in (("WEFT_GPU", "interpreter"), ("TRITON_INTERPRET", "1")):
+        if os.environ.get(name) == value:
+            return f"{name}={value}"
+    return find_driver()[2]
+
+
 def check_gpu(name: str) -> None:
-    """Raises Error (W404) if a GPU is asked for where none can be."""
+    """Raises Error (W404) if a GPU is asked for where none can be, and W401 for one too many."""
     if importlib.util.find_spec("triton") is None:
         raise error("W404", f"{name} needs Triton, which is not installed", locs=user_loc(),
                     hint="pip install 'weft[gpu]', or use cpu devices")
+    if not _interpreted():
+        count = find_driver()[1]
+        if (Device.parse(name).index or 0) >= count:
+            raise error("W401", f"{name}: this machine has {count} GPU{'s' * (count > 1)}",
+                        locs=user_loc(), hint="use 'gpu:0'")
 
 
-def gpu_device(name: str) -> Interpreted:
+def gpu_device(name: str) -> Cuda | Interpreted:
     """The device of that name; nothing is started before it is asked for something."""
     check_gpu(name)
-    return Interpreted.of(name, load("codegen.gpu.worker").command)
+    if _interpreted():
+        return Interpreted.of(name, load("codegen.gpu.worker").command)
+    return Cuda.of(name, Device.parse(name).index or 0, find_driver()[0],
+                   load("codegen.gpu.build").binary_of)
 
 
 def local_costs() -> Costs:
     """Estimates for the devices of this process."""
     base = Costs()
+    if not _interpreted():
+        return base
     return replace(base, speeds={**SPEEDS, "gpu": _INTERPRETER},
                    links={**base.links, "bus": _COPY})
 
 
 def described(devices: Sequence[str]) -> list[str]:
     """A line for each device that is not what its name says."""
-    return [f"  {name:<7} is Triton's interpreter: it shows what a GPU computes, not how fast"
-            for name in devices if Device.parse(name).kind == "gpu"]
+    gpus = [name for name in devices if Device.parse(name).kind == "gpu"]
+    if gpus and _interpreted():
+        return [f"  {name:<7} is Triton's interpreter: it shows what a GPU computes, not how fast"
+                for name in gpus]
+    return []

@@ -74,7 +74,7 @@ def make_device_program(
     """``make_program`` for a GPU. Raises Error (W404) if there is nothing that could be one."""
     device, plan = gpu_device(stages.device), stages.plan
     emit = load("codegen.gpu.source").emit_triton
-    images = {name: emit(kernel).image(kernel) for name, kernel in plan.kernels.items()}
+    images = {name: emit(kernel) for name, kernel in plan.kernels.items()}
     bound, cells = _bound(plan, sources, variables, fed)
     program = DeviceProgram(plan, device, images, stages.entry_kinds, sources=bound, written=cells,
                             asynchronous=changed(stages) if updates == "async" else None)

@@ -22,6 +22,9 @@ from zlib import crc32
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
+
+import on_gpu
 
 from ops.cases import (
     COMPUTING,
@@ -33,7 +36,7 @@ from ops.cases import (
     graph_of,
     operands,
 )
-from weft.codegen.gpu.build import compile_triton, run_kernel_triton
+from weft.codegen.gpu.build import compile_triton
 from weft.codegen.gpu.source import emit_triton
 from weft.frontend.engine.building.pipeline import Stages
 from weft.frontend.face.options import Options
@@ -64,7 +67,7 @@ def check(op: OpDef, dtype: DType) -> None:
     cases = [operands(op, sample, dtype, rng) for sample in samples]
     flat = [array for arrays in cases for array in arrays]
     plan = Stages(graph_of(op, dtype, samples), Options()).plan_for(GPU)
-    results = run_plan(plan, flat, kernel_runner=run_kernel_triton)
+    results = run_plan(plan, flat, kernel_runner=on_gpu.run_kernel)
     for got, arrays, sample in zip(results, cases, samples, strict=True):
         assert_close(got, expected(op, arrays, sample), f"{op.name} {dtype} {sample}")
 
@@ -76,7 +79,7 @@ def check_gradient(op: OpDef) -> None:
         if case is not None:
             graph, arrays = case
             plan = Stages(graph, Options()).plan_for(GPU)
-            results = run_plan(plan, arrays, kernel_runner=run_kernel_triton)
+            results = run_plan(plan, arrays, kernel_runner=on_gpu.run_kernel)
             for got, want in zip(results, run_graph(graph, arrays), strict=True):
                 assert_close(got, want, f"gradient of {op.name} {sample}")
 
@@ -86,7 +89,7 @@ def build(op: OpDef, dtype: DType, target: str) -> None:
     sample = max(op.samples, key=lambda s: sum(np.prod(shape, dtype=int) for shape in s.shapes))
     plan = Stages(graph_of(op, dtype, (sample,)), Options()).plan_for(GPU)
     for kernel in plan.kernels.values():
-        assert compile_triton(emit_triton(kernel), target).binary[:4] == b"\x7fELF"
+        assert compile_triton(emit_triton(kernel), target).binary.code[:4] == b"\x7fELF"
 
 
 def one_of_each_kind(op: OpDef) -> list[DType]:

@@ -26,7 +26,7 @@ def emit_flat(table: ImportTable) -> FunctionText:
         f.do(f"store ptr {next_word(f, 'ptr')}, ptr {target}")
         f.jump("next")
         f.place("s_cell")
-        value = f(f"load ptr, ptr {slot(f, table, next_word(f, 'ptr'), 'cell.value')}")
+        value = f(f"load ptr, ptr {slot(f, table, next_word(f, 'ptr'), 'cell.held')}")
         table.call(f, "void", "Py_IncRef", ("ptr", value))  # another thread may replace it
         push(f, "owned", "kept", value)
         f.do(f"store ptr {value}, ptr {target}")
@@ -86,7 +86,7 @@ def emit_commit(table: ImportTable) -> FunctionText:
         frozen = f(f"and i32 {f(f'load i32, ptr {flags}')}, {~WRITEABLE}")
         f.do(f"store i32 {frozen}, ptr {flags}")
         table.call(f, "void", "Py_IncRef", ("ptr", value))
-        place = slot(f, table, load_at(f, "ptr", "%cells", at), "cell.value")
+        place = slot(f, table, load_at(f, "ptr", "%cells", at), "cell.held")
         f.do(f"store ptr {f(f'load ptr, ptr {place}')}, ptr {element(f, 'ptr', '%old', at)}")
         f.do(f"store ptr {value}, ptr {place}")
     done = method(f, table, table.load(f, "commits"), "release")

@@ -1,0 +1,1 @@
+"""What needs a GPU: checks that its results are right, and how fast they come."""
