@@ -80,7 +80,7 @@ def measured_costs(
     of these.
     """
     graph, options = stages.optimised, stages.options
-    costs = options.costs or local_costs()
+    costs = options.costs or local_costs(options.devices)
     if len(options.devices) > 1:
         costs = replace(costs, links={**costs.links, "memory": measured_link(options)})
     given = {value.name: array for value, array in zip(graph.params, arrays, strict=False)}

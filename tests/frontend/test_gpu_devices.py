@@ -400,3 +400,12 @@ def test_chosen_elements_of_a_gpu() -> None:
         found = weft.compile(function, device="gpu:0")(*args)
         assert type(found) is type(function(*args))
         np.testing.assert_array_equal(found, function(*args))
+
+
+def test_no_driver_is_asked_for_where_no_gpu_is() -> None:
+    code = ("import sys, numpy as np, weft\n"
+            "weft.compile(lambda x: np.tanh(x) * 2)(np.ones(3))\n"
+            "assert not {'cuda', 'triton'} & {name.partition('.')[0] for name in sys.modules}\n")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                          check=False, env={**os.environ, "WEFT_CACHE": "0", "WEFT_GPU": ""})
+    assert done.returncode == 0, done.stderr

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import MappingProxyType
 
 from ....ir.diagnose import error
@@ -59,10 +59,10 @@ def gpu_device(name: str) -> Cuda | Interpreted:
                    load("codegen.gpu.build").binary_of)
 
 
-def local_costs() -> Costs:
-    """Estimates for the devices of this process."""
+def local_costs(devices: Iterable[str]) -> Costs:
+    """Estimates for devices of this process. The driver is asked only where one is a GPU."""
     base = Costs()
-    if not _interpreted():
+    if all(Device.parse(name).kind != "gpu" for name in devices) or not _interpreted():
         return base
     return replace(base, speeds={**SPEEDS, "gpu": _INTERPRETER},
                    links={**base.links, "bus": _COPY})

@@ -132,8 +132,8 @@ def _tile_gpu(kernel: Kernel) -> Kernel:
 
 def _place(known: Known) -> Known:
     options, devices = known.options, tuple(map(Device.parse, known.options.devices))
-    placement = place(known.graph, devices, options.costs or local_costs(), options.soft_placement,
-                      workers=options.threads or thread_limit())
+    placement = place(known.graph, devices, options.costs or local_costs(options.devices),
+                      options.soft_placement, workers=options.threads or thread_limit())
     used = devices_of(placement.graph) or set(devices)
     target = GPU if {device.kind for device in used} == {"gpu"} else known.target
     return replace(known, target=target, graph=placement.graph, _placement=placement)
