@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...ir.indices.index import product
+from ...ir.indices.index import product, symbols_of
 from ...ir.kernels.combine import Order
 from ...ir.kernels.kernel import (
     Axis,
@@ -10,9 +10,11 @@ from ...ir.kernels.kernel import (
     Compress,
     Contract,
     Kernel,
+    Load,
     Ranked,
     Reduce,
     Sort,
+    Store,
     summed_axes,
 )
 from ...ir.kernels.tiling import power_of_two
@@ -27,7 +29,10 @@ ROWS = 16          # of a product and what follows it: the least that tl.dot tak
 DOT = (64, 64, 32)  # rows, columns and depth of a product's tile
 BLOCK = 1024
 LONGEST_ROW = 16384  # that a program holds as one tile
-THREADS = 256        # of a program that sums rows
+LANES = 256          # that a program takes at a time of a row that it sums
+SHORT_LANES = 1024   # of short rows, of which each thread has several lanes
+SHORT = 8            # terms of a lane of these
+WALKED = 32          # rows that a program walks side by side: more, and none is in the cache
 MOST_CHUNKS = 8      # of a sum, side by side
 PROCESSORS = 132     # of the GPU, which all are to have work: those of an H100
 
@@ -79,11 +84,12 @@ def _tile_rows(kernel: Kernel, vector: str, order: Order) -> tuple[Kernel, int]:
     chunks = 1
     if order.chunk:
         most = -(-axis.extent // order.chunk) if isinstance(axis.extent, int) else MOST_CHUNKS
-        chunks = min(power_of_two(most), THREADS // order.lanes, MOST_CHUNKS)
+        chunks = min(power_of_two(most), LANES // order.lanes, MOST_CHUNKS)
     rows = [axis for axis in kernel.axes if axis.kind == "par" and axis.name != vector]
     last = rows[-1] if rows else None
     count = product(axis.extent for axis in rows)
-    block = max(1, THREADS // (chunks * order.lanes))
+    short = isinstance(axis.extent, int) and axis.extent <= SHORT * order.lanes
+    block = max(1, (SHORT_LANES if short else LANES) // (chunks * order.lanes))
     if isinstance(count, int):
         block = min(block, power_of_two(max(1, count // (2 * PROCESSORS))))
     axes = [replace(each, kind="seq", block=chunks * order.lanes) if each.name == vector
@@ -108,10 +114,18 @@ def _loop_axis(kernel: Kernel, axis: Axis, vector: str | None) -> Axis:
         return replace(axis, block=BLOCK)
     if axis.name == vector:
         # Down columns, a tile has as many rows as the sums have lanes.
-        return replace(axis, block=min(block, max(1, BLOCK // _lanes(kernel, vector))))
+        most = WALKED if _walks_rows(kernel) else max(1, BLOCK // _lanes(kernel, vector))
+        return replace(axis, block=min(block, most))
     alone = len(kernel.loop_axes) == 1 and axis in kernel.loop_axes and not any(
         isinstance(stmt, Carry) for stmt in kernel.body)
     return replace(axis, block=_lanes(kernel, vector) if alone else 1)
+
+
+def _walks_rows(kernel: Kernel) -> bool:
+    """Whether each thread goes along a row of its own, as in a cumulative sum of rows."""
+    carried = {stmt.axis for stmt in kernel.body if isinstance(stmt, Carry)}
+    return any(stmt.indices and not carried.isdisjoint(symbols_of(stmt.indices[-1]))
+               for stmt in kernel.body if isinstance(stmt, Load | Store))
 
 
 def _is_one_sum(kernel: Kernel) -> bool:
