@@ -37,7 +37,7 @@ from .entry.through_ctypes import CtypesCall
 from .profile.recording import Recorder, active
 from .profile.timed import Timed, Timing
 from .remote import shaped
-from .state import Cell, Value, Writer, commit, held, merged
+from .state import Cell, Value, Writer, commit, merged, peek
 from .watch import Turns, Watch
 
 Source = int | Array | Cell
@@ -237,7 +237,7 @@ class Program:
             return self._step(leaves, otherwise)
         if self._updates:
             return self._writer.run(self._update, leaves, otherwise)
-        read = held(self._read)
+        read = peek(self._read)
         results = self._step(leaves, otherwise, read)
         return results if results is NotImplemented else self._writer.run(
             self._commit, results, read)
@@ -257,7 +257,7 @@ class Program:
 
     def _step(self, leaves: Sequence[Any], otherwise: Callable[..., Any],
               read: Sequence[Value] | None = None) -> Any:
-        args = [*leaves, *self.held, *(held(self._read) if read is None else read)]
+        args = [*leaves, *self.held, *(peek(self._read) if read is None else read)]
         if self._order is not None:
             args = [args[place] for place in self._order]
         results = self._call(*args)

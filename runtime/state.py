@@ -42,7 +42,7 @@ from weakref import WeakSet
 
 import numpy as np
 
-from ..ir.forks import held as held_in_forks
+from ..ir.forks import held
 from .remote import Array as Array
 from .remote import Remote, on_host
 
@@ -86,7 +86,7 @@ class Cell:
 _replace: Callable[[Cell, Value], None] = vars(Cell)["held"].__set__
 
 
-def held(cells: Sequence[Cell]) -> list[Value]:
+def peek(cells: Sequence[Cell]) -> list[Value]:
     """The values that the cells have at one moment, wherever they are."""
     if len(cells) == 1:
         return [cells[0].held]
@@ -98,7 +98,7 @@ def held(cells: Sequence[Cell]) -> list[Value]:
 
 def cut(cells: Sequence[Cell]) -> list[Array]:
     """The values that the cells have at one moment, as arrays of the host."""
-    return list(map(on_host, held(cells)))
+    return list(map(on_host, peek(cells)))
 
 
 def moment() -> AbstractContextManager[Any]:
@@ -203,5 +203,5 @@ def _forked() -> None:
         cell.lock = threading.RLock()
 
 
-held_in_forks(lambda: (COMMITS,))
+held(lambda: (COMMITS,))
 os.register_at_fork(after_in_child=_forked)

@@ -26,7 +26,7 @@ from ..device.program import DeviceProgram
 from ..profile.recording import Recorder
 from ..program import Program, Source, check_sizes, fit_all, no_retry
 from ..remote import Remote, on_host
-from ..state import Array, Cell, held
+from ..state import Array, Cell, peek
 from ..watch import Turns, Watch
 from .drive import driver
 from .frames import Frame, Frames, Unit, size_array
@@ -119,7 +119,7 @@ class FlowProgram(Program):
         fails before its commit, what was taken is given back."""
         if not self._frames.asks:
             return super()._run(leaves, otherwise)
-        args = self._arguments(leaves, held(self._read))
+        args = self._arguments(leaves, peek(self._read))
         dims = self._dims(args)
         if dims is None:
             if otherwise is no_retry:
