@@ -40,7 +40,6 @@ class Remote:
 
     __slots__ = ("__weakref__", "_array", "_epoch", "_lock", "device", "dtype", "memory", "shape")
     living: ClassVar[WeakSet[Remote]] = WeakSet()
-    base = None  # it is memory of its own
 
     def __init__(self, device: Place, memory: Memory, shape: tuple[int, ...],
                  dtype: np.dtype[Any]) -> None:

@@ -19,9 +19,10 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar
+from contextlib import suppress
+from typing import Any, ClassVar, TypeVar
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
@@ -34,6 +35,8 @@ from ..state import Array
 from .device import Look, never
 from .memory import Memory
 from .mirrors import Mirrors
+
+_T = TypeVar("_T")
 
 Compile = Callable[[KernelImage, str], Binary]
 """What makes the code of a kernel for a GPU named as in ``sm_90``."""
@@ -103,8 +106,10 @@ class Cuda:
         return context
 
     def _lost(self, context: Context) -> None:
+        """Begin anew with the next step, unless another thread has found out before."""
         with self._lock:
             if self._context is context:
+                context.reset()
                 self._context, self.kept = None, Mirrors()
                 self.epoch += 1
 
@@ -178,11 +183,14 @@ class Context:
         if code == "CUDA_ERROR_OUT_OF_MEMORY":
             return MemoryError(f"{self._name} has no memory left")
         if code in _FATAL:
-            self._driver.cuDevicePrimaryCtxReset(self._device)
             self._lost(self)
         return error("W421", f"{self._name} has failed: {function} says {code}",
                      hint="values that only it had are lost: restore a checkpoint" if code in _FATAL
                      else "run the step again: no variable has changed")
+
+    def reset(self) -> None:
+        """Give back all that the process has on the GPU, whatever state that is in."""
+        self._driver.cuDevicePrimaryCtxReset(self._device)
 
     def enter(self) -> None:
         """Make it the context of the thread that calls."""
@@ -190,8 +198,8 @@ class Context:
 
     def allocate(self, size: int) -> Memory:
         """So many bytes, at once; what others have freed may still be in use until then."""
-        while self._freed:
-            self.call("cuMemFreeAsync", self._freed.popleft()[0], self._stream)
+        for freed_address, _ in _taken(self._freed):
+            self.call("cuMemFreeAsync", freed_address, self._stream)
         address = int(self.call("cuMemAllocFromPoolAsync", max(size, 1), self._pool, self._stream))
         return Memory(address, size, self._freed.append)
 
@@ -211,8 +219,8 @@ class Context:
     def _function(self, kernel: Kernel) -> Any:
         found = self._loaded.get(kernel)
         if found is None:
-            while self._unloaded:
-                self.call("cuModuleUnload", self._unloaded.popleft())
+            for gone in _taken(self._unloaded):
+                self.call("cuModuleUnload", gone)
             binary, unloaded = kernel.binary, self._unloaded
             module = self.call("cuModuleLoadData", binary.code)
             function = self.call("cuModuleGetFunction", module, binary.name.encode())
@@ -229,6 +237,13 @@ class Context:
         if code and code.name != "CUDA_ERROR_NOT_READY":
             raise self._failed("cuStreamQuery", code.name)
         return not code
+
+
+def _taken(queue: deque[_T]) -> Iterator[_T]:
+    """What is in a queue, which other threads may empty as well."""
+    with suppress(IndexError):
+        while True:
+            yield queue.popleft()
 
 
 def _pool_of(driver: Any, number: int) -> Any:

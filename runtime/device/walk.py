@@ -66,8 +66,12 @@ class Walk:
 
     def run(self) -> None:
         """Run the plan. Raises CheckFailed, and what the stream raises."""
-        self._steps(self.plan.steps)
+        self.begin()
         self.stream.synchronise()
+
+    def begin(self) -> None:
+        """Tell the stream of all steps; wait for what has to be known. Raises as ``run``."""
+        self._steps(self.plan.steps)
 
     def _steps(self, steps: Sequence[Step]) -> None:
         for step in steps:  # recursion is by nesting of steps only

@@ -181,10 +181,18 @@ class FlowProgram(Program):
             frame = self._frame(args, dims)
             alone = self._watch is None and self._frames.alone
             results = frame.straight() if alone else self._new_run().drive(frame)
+        return self._own(results, args)
+
+    def _own(self, results: list[Any], args: Sequence[Any]) -> tuple[Any, ...]:
+        """Results as memory of their own, and of nobody else, on the host; but new values of
+        variables stay on their device, where nobody writes to them."""
         given = set(map(id, args))
         for at, array in enumerate(results):
-            # Each result is memory of its own, and of nobody else.
-            if type(array) is np.ndarray and (id(array) in given or array.base is not None):
+            if isinstance(array, Remote):
+                if at < self._returned:
+                    results[at] = np.array(array)
+                continue
+            if id(array) in given or array.base is not None:
                 results[at] = array = np.array(array)
             given.add(id(array))
         return tuple(results)

@@ -15,10 +15,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fake_cuda import Driver
 
 import weft
+from weft.frontend.engine.building import gpu
 from weft.frontend.engine.building.gpu import gpu_device
+from weft.runtime.device.cuda import Cuda
 from weft.runtime.device.interpreted import Interpreted
+from weft.runtime.remote import Remote
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("triton") is None,
                                 reason="triton is not installed (the extra 'gpu')")
@@ -400,6 +404,71 @@ def test_chosen_elements_of_a_gpu() -> None:
         found = weft.compile(function, device="gpu:0")(*args)
         assert type(found) is type(function(*args))
         np.testing.assert_array_equal(found, function(*args))
+
+
+def test_a_variable_that_is_fetched_beside_its_update_is_the_caller_s() -> None:
+    counted = weft.Variable(np.ones(3), name="counted")
+    graph = weft.Graph()
+    with graph.as_default():
+        x = weft.placeholder("f64", (3,), name="x")
+        with weft.device("gpu:0"):
+            add = counted.assign_add(x)
+        with weft.device("cpu:0"):
+            y = np.sin(x)
+    session = weft.Session(graph, devices=BOTH)
+    for rounds in (1, 2):
+        found, beside, _ = session.run([counted, y, add], {x: np.ones(3)})
+        assert type(found) is type(beside) is np.ndarray
+        assert isinstance(counted.cell.held, Remote)
+        found[0] = 99  # its own memory
+        np.testing.assert_array_equal(counted.numpy(), np.full(3, 1.0 + rounds))
+
+
+def test_a_program_of_the_processor_reads_what_lies_on_a_device() -> None:
+    total, seen = weft.Variable(np.zeros(3), name="total"), weft.Variable(np.zeros(3), name="seen")
+
+    @weft.compile(device="gpu:0")
+    def there(x: Any) -> Any:
+        total.assign_add(x)
+        return np.sum(x)
+
+    @weft.compile
+    def here(x: Any) -> Any:
+        seen.assign(total + seen)
+        return total * x
+
+    for rounds in range(1, 4):
+        there(np.ones(3))
+        for _ in range(2):
+            np.testing.assert_array_equal(here(np.ones(3)), np.full(3, float(rounds)))
+    np.testing.assert_array_equal(seen.numpy(), np.full(3, 12.0))
+
+
+def test_long_rows_are_not_kept_beside_products() -> None:
+    def attention(q: Any, k: Any, v: Any) -> Any:
+        s = q @ k.T
+        e = np.exp(s - s.max(axis=1, keepdims=True))
+        return e / e.sum(axis=1, keepdims=True) @ v
+
+    for rows, kernels in ((256, 1), (4096, 3)):
+        q, k = np.zeros((4096, 64), np.float32), np.zeros((rows, 64), np.float32)
+        plan = weft.compile(attention, device="gpu:0").lower(q, k, k).stages.plan
+        assert len(plan.kernels) == kernels
+
+
+def test_which_device_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = Driver([])
+    monkeypatch.setattr(gpu, "find_driver", lambda: (driver, 1, ""))
+    assert isinstance(gpu_device("gpu:0"), Interpreted)  # as these tests ask for
+    monkeypatch.delenv("WEFT_GPU")
+    assert isinstance(found := gpu_device("gpu:0"), Cuda)
+    assert (found.context.model, found.context.target) == ("Paper GPU", "sm_90")
+    assert gpu_device("gpu:0") is found and not gpu.described(BOTH)
+    assert gpu.local_costs(BOTH).speeds["gpu"] != gpu._INTERPRETER
+    with pytest.raises(weft.Error, match="W401: gpu:1: this machine has 1 GPU\n"):
+        weft.compile(device="gpu:1")(np.tanh)
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    assert isinstance(gpu_device("gpu:0"), Interpreted)
 
 
 def test_no_driver_is_asked_for_where_no_gpu_is() -> None:

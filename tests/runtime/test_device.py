@@ -214,6 +214,23 @@ def test_a_gpu_without_memory_and_one_that_breaks() -> None:
     np.testing.assert_array_equal(program.run([x])[0], want)
 
 
+def test_a_thread_that_finds_an_error_late_leaves_the_new_beginning_alone() -> None:
+    _, device, driver = on_cuda(doubled, np.ones(5))
+    before, other = device.stream(), device.stream()
+    driver.fail["cuStreamQuery"] = 1, "CUDA_ERROR_ILLEGAL_ADDRESS"
+    with pytest.raises(Error, match="W421"):
+        before.synchronise()
+    memory = device.allocate(40)
+    device.stream().upload(np.arange(5.0), memory.address)
+    driver.fail["cuStreamQuery"] = 1, "CUDA_ERROR_CONTEXT_IS_DESTROYED"
+    with pytest.raises(Error, match="W421"):
+        other.synchronise()
+    found = np.empty(5)
+    device.stream().download(memory.address, found)
+    np.testing.assert_array_equal(found, np.arange(5.0))
+    assert device.epoch == driver.calls.count("cuDevicePrimaryCtxReset") == 1
+
+
 def test_whoever_stops_waiting_for_a_gpu_leaves_it_usable() -> None:
     x = np.ones(5)
     program, _, driver = on_cuda(doubled, x)

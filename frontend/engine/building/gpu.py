@@ -30,12 +30,10 @@ _INTERPRETER = Speed(1.3e-3, MappingProxyType({
 _COPY = Link(2e-5, 1e10)
 
 
-def _interpreted() -> str:
-    """Why GPUs are interpreted; empty if there are real ones."""
-    for name, value in (("WEFT_GPU", "interpreter"), ("TRITON_INTERPRET", "1")):
-        if os.environ.get(name) == value:
-            return f"{name}={value}"
-    return find_driver()[2]
+def _interpreted() -> bool:
+    """Whether GPUs are interpreted: nothing else is wanted, or to be had."""
+    return (os.environ.get("WEFT_GPU") == "interpreter" or os.environ.get("TRITON_INTERPRET") == "1"
+            or not find_driver()[1])
 
 
 def check_gpu(name: str) -> None:
