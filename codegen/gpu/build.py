@@ -30,6 +30,7 @@ from ...ir.plans.image import Binary, KernelImage
 from ...ir.record import as_dict, record
 from ..cache import cache as disk_cache
 from ..cache import key_of
+from ..shared import versions
 from .pointer import Pointer
 from .source import emit_triton
 
@@ -100,8 +101,7 @@ def compile_triton(image: KernelImage, target: str) -> Compiled:
 def binary_of(image: KernelImage, target: str) -> Binary:
     """A kernel compiled for a target, which the disk may have; Triton is imported if not."""
     store, version = disk_cache(), importlib.metadata.version("triton")
-    key = key_of("gpu", image.text, repr(image.signature), f"{image.warps} {image.pipeline}",
-                 target, version)
+    key = key_of("gpu", repr(image), target, version, versions())
     data = store.get(key, image.name) if store is not None else None
     if data is not None:
         return Binary(**marshal.loads(data))

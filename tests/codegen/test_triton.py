@@ -18,6 +18,7 @@ import pytest
 from triton_checks import CASES, FAILING, FINE
 from triton_kernels import every_primitive
 
+from weft.codegen.gpu import build
 from weft.codegen.gpu.build import (
     Compiled,
     compile_triton,
@@ -219,6 +220,25 @@ def test_interpreting_process_does_not_compile(monkeypatch: pytest.MonkeyPatch) 
 
 
 # Binaries
+
+
+@needs_triton
+def test_a_binary_comes_from_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("WEFT_CACHE", "1")
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))
+    image, made = source_of("pad"), list[str]()
+
+    def compiled(image: Any, target: str) -> Compiled:
+        made.append(target)
+        return compile_triton(image, target)
+
+    monkeypatch.setattr(build, "compile_triton", compiled)
+    first, again = (build.binary_of(image, "sm_90") for _ in range(2))
+    assert first == again and first.code.startswith(b"\x7fELF") and made == ["sm_90"]
+    assert build.binary_of(image, "sm_86") != first  # which Triton compiles for, too
+    assert build.binary_of(replace(image, warps=2), "sm_90").threads == 64
+    assert made == ["sm_90", "sm_86", "sm_90"]
 
 
 @pytest.fixture(scope="session")

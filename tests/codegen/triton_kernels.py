@@ -25,6 +25,7 @@ from weft.ir.indices.index import Dim, symbol
 from weft.ir.kernels.build import KernelBuilder, Scalar
 from weft.ir.kernels.combine import is_ordered
 from weft.ir.kernels.kernel import Axis, Kernel, Param
+from weft.ir.kernels.schedule import Program
 from weft.ir.loc import Loc
 from weft.ir.machine import GPU
 from weft.ir.plans.plan import Launch
@@ -176,6 +177,48 @@ def softmax_loop(size: int) -> Case:
 @case((0,), (1,), (1000,))
 def softmax_symbolic(size: int) -> Case:
     return _softmax(Axis("j", n, "seq", 128), n, size)
+
+
+@case((F32, 1, 1025, 8), (F32, 2, 4096, 4), (F64, 3, 5000, 8), (F32, 1, 9000, 8),
+      (F32, 2, 20000, 8), (F32, 1, 2500, 2))
+def side_by_side(dtype: DType, block: int, size: int, chunks: int) -> Case:
+    """Sums whose chunks a program takes side by side: some, all of a group, several groups."""
+    order = order_of(size, dtype)
+    s = KernelBuilder()
+    x = s.load("x", dtype, (i, j))
+    total = s.reduce("add", s.mul(x, x), "j", order)
+    s.store("total", (i,), total)
+    s.store("y", (i, j), s.div(x, total))
+    kernel = Kernel("side_by_side", (param("x", dtype, 3, size),
+                                     param("y", dtype, 3, size, mutable=True),
+                                     param("total", dtype, 3, mutable=True)),
+                    (Axis("i", 3, "par", block), Axis("j", size, "seq", chunks * order.lanes)),
+                    tuple(s.body), program=Program(4, 8, chunks))
+    return Case(kernel, {"x": sample(dtype, 3, size),
+                         "y": zeros(dtype, 3, size), "total": zeros(dtype, 3)})
+
+
+@case((0,), (1,), (1024,), (6000,))
+def side_by_side_symbolic(size: int) -> Case:
+    s = KernelBuilder()
+    s.store("total", (i,), s.reduce("add", s.load("x", F32, (i, j)), "j", order_of(n, F32)))
+    kernel = Kernel("side_by_side", (param("x", F32, 5, n), param("total", F32, 5, mutable=True)),
+                    (Axis("i", 5, "par", 2), Axis("j", n, "seq", 128)), tuple(s.body),
+                    program=Program(8, 8, 4))
+    return Case(kernel, {"x": sample(F32, 5, size), "total": zeros(F32, 5)}, {"n": size})
+
+
+@case((1000,), (3000,))
+def two_orders(size: int) -> Case:
+    """Sums of one loop whose lanes are not as many."""
+    s = KernelBuilder()
+    x = s.load("x", F32, (i, j))
+    s.store("y", (i,), s.reduce("add", x, "j", order_of(size, F32)))
+    s.store("z", (i,), s.reduce("add", s.cast(x, F64), "j", order_of(size, F64)))
+    kernel = Kernel("two_orders", (param("x", F32, 2, size), param("y", F32, 2, mutable=True),
+                                   param("z", F64, 2, mutable=True)),
+                    (Axis("i", 2, "par"), Axis("j", size, "seq", 64)), tuple(s.body))
+    return Case(kernel, {"x": sample(F32, 2, size), "y": zeros(F32, 2), "z": zeros(F64, 2)})
 
 
 @case((F32, 100), (F64, 64), (F32, 33))

@@ -1,7 +1,8 @@
-"""Runs every op row in Triton's interpreter, or compiles it for a GPU; in a process of its own,
-since Triton either interprets or compiles.
+"""Runs every op row in Triton's interpreter or on a GPU, or compiles it for one; in a process of
+its own, since Triton either interprets or compiles.
 
     TRITON_INTERPRET=1 python tests/ir/ops/triton_rows.py [--all] [OP ...]
+    python tests/ir/ops/triton_rows.py [--all] [OP ...]                     on this machine's GPU
     python tests/ir/ops/triton_rows.py --targets sm_80,sm_90,gfx942 [--all] [OP ...]
 
 Each row runs in one dtype of each kind, and in f64 with its gradient; it compiles for one of the
