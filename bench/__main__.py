@@ -1,6 +1,7 @@
 """``python -m bench [families]``, from the checkout, where Weft is installed.
 
-Prints a table for each family; NOTES.md says how to read them.
+Prints a table for each family; NOTES.md says how to read them. ``python -m bench gpu`` is by
+itself: it times kernels on a GPU, or with ``--checks`` looks at their results.
 """
 
 from __future__ import annotations
@@ -51,10 +52,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers there")
     parser.add_argument("--target", help="of Weft's loops and programs, and of the C compiler's: "
                                          "x86-64-v3, for one; default: this CPU")
+    parser.add_argument("--checks", action="store_true", help="with gpu: whether results are right")
     parser.add_argument("--peers", help="comma-separated, of numpy, jax, torch, torch-compiled; "
                                         "default: all that are installed; NumPy always takes part")
     given = parser.parse_args()
-    unknown = set(given.families) - set(FAMILIES)
+    if (given.families != ["gpu"]) and (given.checks or "gpu" in given.families):
+        parser.error("gpu is run by itself, and --checks with it")
+    unknown = set(given.families) - {*FAMILIES, "gpu"}
     if unknown:
         parser.error(f"no family {min(unknown)!r}; there are {', '.join(FAMILIES)}")
     most = len(os.sched_getaffinity(0))
@@ -65,6 +69,11 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     given = arguments()
+    if given.families == ["gpu"]:
+        from .gpu.run import run_gpu
+
+        run_gpu(given.checks)
+        return
     threads = limit_threads(given.threads)
     from .run import run_families
 

@@ -90,10 +90,10 @@ def _read(what: str, text: str) -> tuple[int, list[str]]:
                         or ("problem" in line and ", 0 problems" not in line)]
 
 
-def run_checks(parallel: int | None = None) -> list[Found]:
-    """Run them all; what each kind found, as a table and a list of what is wrong."""
+def run_checks() -> int:
+    """Run them all, and print what each kind found, then what is wrong; how much that is."""
     every = list(jobs())
-    with ThreadPoolExecutor(parallel or max(1, (os.cpu_count() or 2) - 1)) as pool:
+    with ThreadPoolExecutor(max(1, (os.cpu_count() or 2) - 1)) as pool:
         found = list(pool.map(run, every))
     for what in dict.fromkeys(each.what for each in found):
         parts = [each for each in found if each.what == what]
@@ -103,4 +103,4 @@ def run_checks(parallel: int | None = None) -> list[Found]:
     for each in found:
         for problem in each.problems:
             print(f"{each.what}: {problem[:SAID]}")
-    return found
+    return sum(len(each.problems) for each in found)

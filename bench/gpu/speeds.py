@@ -39,34 +39,35 @@ def kernels(function: Callable[..., Any], *args: Any) -> tuple[float, float, Any
     walk = Walk(plan, known, stream, {}, {name: each.address for name, each in memory.items()},
                 arena.address, status.address)
     walk.run()
+    seconds = timed(walk.begin, stream.synchronise)
+    slot = plan.results[0]
+    result = np.empty(slot.type.shape, slot.type.dtype.numpy)
+    stream.download(memory[slot.name].address, result)
+    return seconds, built, result, f"{len(plan.kernels)} kernels"
+
+
+def timed(begin: Callable[[], object], wait: Callable[[], object]) -> float:
+    """Seconds of one of many runs that are begun one after the other; the median of five."""
     samples = []
     for _ in range(5):
         began = time.perf_counter()
         for _ in range(ROUNDS):
-            walk._steps(plan.steps)
-        stream.synchronise()
+            begin()
+        wait()
         samples.append((time.perf_counter() - began) / ROUNDS)
-    slot = plan.results[0]
-    result = np.empty(slot.type.shape, slot.type.dtype.numpy)
-    stream.download(memory[slot.name].address, result)
-    return sorted(samples)[2], built, result, f"{len(plan.kernels)} kernels"
+    return sorted(samples)[2]
 
 
 def peer(function: Callable[..., Any], *args: Any) -> tuple[float, Any]:
+    """Seconds of one run of PyTorch's, and its result."""
     import torch
 
     tensors = [torch.from_numpy(np.asarray(a)).cuda() for a in args]
     for _ in range(3):
         result = function(*tensors)
     torch.cuda.synchronize()
-    samples = []
-    for _ in range(5):
-        began = time.perf_counter()
-        for _ in range(ROUNDS):
-            result = function(*tensors)
-        torch.cuda.synchronize()
-        samples.append((time.perf_counter() - began) / ROUNDS)
-    return sorted(samples)[2], result.float().cpu().numpy()
+    seconds = timed(lambda: function(*tensors), torch.cuda.synchronize)
+    return seconds, result.float().cpu().numpy()
 
 
 def softmax(x: Any) -> Any:
