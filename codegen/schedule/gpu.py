@@ -130,8 +130,8 @@ def _walks_rows(kernel: Kernel) -> bool:
 
 def _is_one_sum(kernel: Kernel) -> bool:
     """Whether all that a kernel does along its one axis is to add, as of the parts of a sum."""
-    return len(kernel.axes) == 1 and not any(kernel.effect_axes.values()) and all(
-        isinstance(stmt, Reduce) or not isinstance(stmt, Carry | Contract) for stmt in kernel.body)
+    return len(kernel.axes) == 1 and not any(kernel.effect_axes.values()) and not any(
+        isinstance(stmt, Carry | Contract) for stmt in kernel.body)
 
 
 def _lanes(kernel: Kernel, vector: str | None) -> int:
