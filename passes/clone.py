@@ -11,11 +11,14 @@ The maps from old to new values and nodes grow with it:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from ..ir.graph import Graph, Node, Value, with_bodies
+from ..ir.indices.index import Dim, Expr
+from ..ir.indices.walk import substitute
 from ..ir.ops.control.region import Branching
-from ..ir.types import Device
+from ..ir.types import Device, TensorType
 
 
 class Clone:
@@ -69,6 +72,32 @@ class Clone:
         new.var_results = dict(old.var_results)
         new.homes = dict(old.homes)
         return new
+
+
+def renamed(graph: Graph, names: Mapping[str, Dim]) -> Graph:
+    """The graph with other dims in the place of symbols, in types as in attributes."""
+    if not names:
+        return graph
+    clone = Clone(graph)
+    clone.params()
+    for node in graph.nodes:
+        clone.node(node).attrs = {name: _renamed(attr, names) for name, attr in node.attrs.items()}
+    for value in clone.graph.values():
+        value.type = _renamed(value.type, names)
+    return clone.finish()
+
+
+def _renamed(attr: Any, names: Mapping[str, Dim]) -> Any:
+    match attr:
+        case Expr():
+            return substitute(attr, names)
+        case TensorType():
+            return attr.with_shape(_renamed(attr.shape, names))
+        case tuple():
+            return tuple(_renamed(item, names) for item in attr)
+        case Graph():
+            return renamed(attr, names)
+    return attr
 
 
 def map_bodies(graph: Graph, change: Callable[[Graph], Graph]) -> Graph:

@@ -185,6 +185,7 @@ def _recorded(
     inputs.clear()
     ctx.forget()
     outlived = released(ctx, ended=True, again=again)
+    ctx.around.forget()
     ctx.ended = True
     if again and (computed(ctx.computed) or outlived):
         return None

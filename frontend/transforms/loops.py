@@ -107,7 +107,7 @@ class _Carry:
             return tracer
         shape, wanted = tracer.type.shape, slot.type.shape
         if shape != wanted and len(shape) == len(wanted) and not any(
-                map(differ, shape, wanted)):
+                map(differ, shape, wanted)) and not self._is_measured(shape):
             tracer = ctx.apply(matched, (tracer, wanted))
         dtype = tracer.type.dtype
         if tracer.type.shape == wanted and dtype != slot.type.dtype:
@@ -121,6 +121,13 @@ class _Carry:
             return tracer
         problem = self._changed(tracer, slot, path)
         raise ChangedError(at, problem) if self.what in ("while", "for") else problem
+
+    def _is_measured(self, shape: Sequence[Dim]) -> bool:
+        """Whether each round of one of Python's loops measures a size of that shape."""
+        sizes = {name for _, size in current().extents
+                 for name in symbols_of(size)}
+        return self.what in ("while", "for") and any(
+            not sizes.isdisjoint(symbols_of(dim)) for dim in shape)
 
     def _changed(self, tracer: Tracer, slot: Slot, path: str) -> Error:
         code = "W111" if tracer.type.shape == slot.type.shape else "W102"

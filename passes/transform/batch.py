@@ -13,7 +13,8 @@ all others are computed once. The rules follow from the kind of an op:
                                        while any(test(s)): s = select(test(s), body(s), s)
                                        (a test that is dear is computed once, and carried)
     other control flow                 the same, of bodies for a batch
-    else                               a scan over the batch
+    what counts on an example's size   a call of it all (``sized``)
+    else, such calls among them        a scan over the batch
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from ...ir.graph import (
     Graph,
     Node,
     Value,
+    apart,
     control_of,
     effects_of,
     with_bodies,
@@ -47,6 +49,7 @@ from .dependence import EVERYTHING
 from .harmless import guarded, harmless
 from .pullback import is_cheap, placed
 from .rounds import most_rounds
+from .sized import enclosed, sizes_measured
 from .support import CARRYING, leaving_out
 
 
@@ -110,6 +113,7 @@ class _Batch:
 
     def graph(self, graph: Graph, operands: Sequence[Batched]) -> list[Batched]:
         """The nodes of a graph; its results."""
+        graph = enclosed(graph, _sizes_of_examples(graph, [x.is_batched for x in operands]))
         known = dict(zip(graph.params, operands, strict=True))
         written = [value for node in graph.nodes if writes(node) for value in node.inputs]
         live = live_values(graph, [*graph.results, *written])
@@ -311,7 +315,7 @@ class _Batch:
 
     def _one_by_one(self, node: Node, operands: Sequence[Batched]) -> list[Batched]:
         """A scan over the batch whose body is the node."""
-        if node.op.foreign and self.active is not None:
+        if (node.op.foreign or apart(node)) and self.active is not None:
             body, operands = guarded(node), [*operands, Batched(self.active, True)]
         else:
             body = Graph(node.op.name)
@@ -331,9 +335,12 @@ class _Batch:
     # -- control flow ---------------------------------------------------------------------------
 
     def _control(self, node: Node, operands: Sequence[Batched]) -> list[Batched]:
-        if isinstance(control := control_of(node), Calling) and control.custom is not None:
-            return replace(self, active=None)._custom(
-                node, operands, [x.is_batched for x in operands], control.custom)
+        control, given = control_of(node), [x.is_batched for x in operands]
+        if isinstance(control, Calling) and control.custom is not None:
+            return replace(self, active=None)._custom(node, operands, given, control.custom)
+        if isinstance(control, Calling) and _sizes_of_examples(control.body, given):
+            self._check_effects(node)
+            return self._one_by_one(node, operands)
         if self.active is not None:
             node = _with_active(node, self.active)
             operands = [*operands, Batched(self.active, True)]
@@ -497,6 +504,14 @@ class _Batch:
             "body": self.body(node.attrs["body"], given, out), "wrt": custom.wrt,
             "forward": self.body(custom.forward, given, [*out, *saved]), "backward": backward})
         return [Batched(value, mark) for value, mark in zip(made.results, out, strict=True)]
+
+
+def _sizes_of_examples(graph: Graph, given: Sequence[bool]) -> frozenset[str]:
+    """The sizes that a graph measures of numbers that depend on the marked parameters."""
+    measuring = [node for node in graph.nodes if node.op.kind is Kind.EXTENT]
+    marked = [value for value, mark in zip(graph.params, given, strict=True) if mark]
+    found = EVERYTHING.of_nodes(graph.nodes, marked) if measuring else set()
+    return sizes_measured([node for node in measuring if not found.isdisjoint(node.inputs)])
 
 
 def _with_active(node: Node, active: Value) -> Node:

@@ -22,6 +22,7 @@ from ...ir.types import BOOL
 from ..clone import Clone
 from .emit import emit_graph, emit_nodes
 from .pullback import Pull
+from .sized import sizes_measured
 from .support import Part, Support
 from .through import taken_through
 
@@ -123,8 +124,11 @@ def call_gradient(
              if at in there and at in asks and mask is not None}
     graph.results = [*there.values(), *(mask.mask() for mask in taken.values())]
     operands = [builder.barrier(value) if call.again else value for value in node.inputs]
-    made = emit_graph(builder, graph, [*operands, *(part for _, part, _ in pairs),
-                                       *(mask.mask() for *_, mask in pairs if mask is not None)])
+    operands += [part for _, part, _ in pairs]
+    operands += [mask.mask() for *_, mask in pairs if mask is not None]
+    # Sizes that the body measures are of no use outside.
+    made = builder.emit(OPS["call"], operands, {"body": graph, "again": call.again}).results if (
+        sizes_measured(graph.nodes)) else emit_graph(builder, graph, operands)
     marks = dict(zip(taken, made[len(there):], strict=True))
     found: list[Part] = [(None, None)] * len(node.inputs)
     for at, part in zip(there, made, strict=False):

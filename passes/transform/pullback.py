@@ -13,7 +13,8 @@ The rule of what is saved. Views and elementwise nodes of at most ``CHEAP`` addi
 again, anything else is saved, and so is what a loop carries. But a value that the later half reads
 is saved itself where all that it is computed from, and is not saved already, has more elements.
 What stands behind a barrier, as ``remat`` has it, is computed again in any case, and masks that the
-gradient makes are computed then as elementwise nodes are.
+gradient makes are computed then as elementwise nodes are. So is what counts on a size that the body
+measures (``sized``).
 Above: h and n are saved; t and u are computed again, from n.
 """
 
@@ -29,6 +30,7 @@ from ...ir.ops.table import OPS
 from ...ir.types import BOOL, TensorType
 from ..clone import Clone
 from ..control.bodies import live_values
+from .sized import enclosed, sizes_measured
 from .support import Part, Reach, Support
 
 CHEAP = 4      # additions for an element: a division or a square root, but no exponential
@@ -47,6 +49,7 @@ class Pullback:
         self, body: Graph, outputs: Iterable[int], inputs: Iterable[int], pull: Pull,
         left: Mapping[int, Reach], asks: Collection[int],
     ) -> None:
+        body = enclosed(body, sizes_measured(body.nodes))
         clone = Clone(body)
         self.graph = graph = clone.graph
         self.given = [clone.param(value) for value in body.params]

@@ -440,3 +440,19 @@ def test_what_is_chosen_of_them_is_the_item_itself() -> None:
     for value in (3.0, 6.0):
         np.testing.assert_array_equal(f(3.0), [value, 0.0])
         assert best[1][1][0] == value and type(best[1][1]) is np.ndarray
+
+
+def test_numbers_that_are_known_may_be_read_under_a_traced_mask() -> None:
+    which = np.array([1.0, 3.0, 0.5])
+
+    @weft.compile(on_recompile="silent")
+    def f(x: Any, m: Any) -> Any:
+        function = {1.0: np.sum, 2.0: np.max}[float(which[0])]
+        return function(x) + which[m].sum()
+
+    mask = np.array([True, False, True])
+    assert f(np.arange(3.0), mask) == 4.5
+    which[0] = 2.0
+    assert f(np.arange(3.0), mask) == 4.5
+    which[1:] = 0.0
+    assert f(np.arange(3.0), mask) == 4.0

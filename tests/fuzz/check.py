@@ -90,10 +90,10 @@ def _compare(program: Program, compiled: Compiled, oracle: Oracle, calls: Sequen
     answers = []
     try:
         traced = compiled.trace(calls[0])
-    except weft.Error as problem:
+    except (weft.Error, IndexError) as problem:
         # NumPy has to raise, too; with symbolic dims, this or another error for all sizes.
         if oracle.run(calls[0], None).error is None:
-            raise Mismatch(f"{problem.code} while tracing: {problem.message}",
+            raise Mismatch(f"{code(problem)} while tracing: {problem}",
                            program.argsets[0], settings) from None
         raise Refused(problem) from None
     agreed = []

@@ -63,7 +63,7 @@ def check_stages(program: Program, traced: Any, settings: Settings,
     verify_plan(stages.plan)
     check_partition(stages.placed)
     def run(graph: Any, arrays: list[Any]) -> list[Any]:
-        _check_sizes(traced.graph, arrays)  # as each step does: later stages need not ask again
+        check_sizes(traced.graph, arrays)  # as each step does: later stages need not ask again
         return run_graph(graph, arrays)
 
     _check(program, traced, [("stage opt", run, stages.optimised),
@@ -71,7 +71,8 @@ def check_stages(program: Program, traced: Any, settings: Settings,
                              ("stage plan", run_plan, stages.plan)], mismatch)
 
 
-def _check_sizes(graph: Any, arrays: list[Any]) -> None:
+def check_sizes(graph: Any, arrays: list[Any]) -> None:
+    """Raises the weft.Error of arguments whose sizes are not those that the graph requires."""
     dims = bind_dims([value.type for value in graph.params], arrays,
                      [value.name for value in graph.params])
     for need in requirements(graph):

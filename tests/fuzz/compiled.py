@@ -19,7 +19,8 @@ from .program import Program, Settings, flat
 UNSUPPORTED = frozenset(("W111", "W113", "W123", "W201", "W203"))
 SYMBOLIC = frozenset(("W101", "W102", "W103", "W104", "W105", "W121", "W122", "W304"))
 
-ERRORS = (weft.Error, np.linalg.LinAlgError)  # which a step that NumPy runs may raise
+# Of a step that NumPy runs, and what NumPy says of arrays that are known while tracing.
+ERRORS = (weft.Error, np.linalg.LinAlgError, IndexError)
 
 
 class Refused(Exception):  # noqa: N818

@@ -19,7 +19,7 @@ from weft.frontend.face.options import Options
 from weft.ir.graph import talks
 
 from .check import Outcome
-from .check_stages import arrays_of
+from .check_stages import arrays_of, check_sizes
 from .command import main
 from .compiled import ERRORS, Compiled, Refused
 from .draw import program
@@ -46,11 +46,13 @@ def check(program: Program) -> Outcome:
         return Outcome("refused", "the host takes part")
     stages = Stages(traced.graph, Options(settings.opt, settings.runnable, settings.threads))
     for at, args in enumerate(calls):
+        arrays = arrays_of(program, traced, at)
         try:
+            check_sizes(traced.graph, arrays)  # others are for another trace
             wanted = [np.asarray(x) for x in flat(compiled.staged(*args))[0]]
         except ERRORS:
             continue
-        for run in fenced_runs(stages, arrays_of(program, traced, at), wanted):
+        for run in fenced_runs(stages, arrays, wanted):
             same = all(got.tobytes() == want.tobytes() for got, want in zip(
                 run.results, wanted, strict=True))
             if run.status or not run.intact or not same:

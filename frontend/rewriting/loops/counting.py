@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.graph import Graph, Node, Value, all_nodes, control_of
+from ....ir.graph import Graph, Node, Value, control_of
 from ....ir.indices.index import product
 from ....ir.ops.op import Kind
 from ....ir.ops.table import OPS
@@ -195,11 +195,6 @@ class Rounds:
         there may be: rounds that are traced one by one may tell that there are a few
         (``if k % 100 == 0: frames.append(u)``). And for arrays with a size in each round, which the
         host would make (``np.ones(k)``), unless there are very many rounds."""
-        added = Graph("loop", nodes=self.nodes[self.before:])
-        if (self.count is None or self.count <= _SIZES) and any(
-                node.op.kind is Kind.EXTENT for node in all_nodes(added)):
-            raise error("W201", "the size of an array is another one in each round",
-                        locs=user_loc(), hint="make it as large as it may become")
         for name, value in zip(self.names, self.get(), strict=True):
             if not isinstance(value, GrowingList) or value.known is not None:
                 continue

@@ -41,6 +41,7 @@ class Around:
         self._had: dict[int, tuple[Any, Any]] = {}
         self.same: dict[int, Any] = {}
         self._known: dict[int, Content] = {}
+        self._buffers: dict[int, Buffer] = {}  # what shows code these numbers, and may be traced
 
     @property
     def contents(self) -> list[Content]:
@@ -50,7 +51,7 @@ class Around:
     @property
     def own(self) -> frozenset[int]:
         """The ids of the buffers that have what is known."""
-        return frozenset([id(each.numbers) for each in self._known.values()])
+        return frozenset(map(id, self._buffers.values()))
 
     def more(self, known: int) -> Known:
         """What had better be known, too, in a trace that has failed; NONE if that does not help."""
@@ -60,13 +61,14 @@ class Around:
 
     def numbers_of(self, array: Array) -> Array:
         """The numbers of an array, which nobody may write to."""
-        found = self._known.get(id(array))
+        found = self._buffers.get(id(array))
         if found is None:
-            numbers = np.array(array, order="C").view(Buffer)
-            numbers.memory()
-            numbers.flags.writeable = False
-            found = self._known[id(array)] = Content(array, numbers)
-        return found.numbers
+            numbers = np.array(array, order="C")
+            found = self._buffers[id(array)] = numbers.view(Buffer)
+            found.memory()
+            found.flags.writeable = False
+            self._known[id(array)] = Content(array, numbers)
+        return found
 
     def is_known(self, array: Array) -> bool:
         """Whether the numbers of an array are."""
@@ -76,6 +78,10 @@ class Around:
         """Remember what a list or a dict has before code sets an item of it."""
         if id(items) not in self._had and len(items) <= _MANY:
             self._had[id(items)] = items, _parts(items)
+
+    def forget(self) -> None:
+        """Once nobody holds what the trace has made, let go of what it was shown."""
+        self._buffers.clear()
 
     def let_go(self) -> None:
         """After the trace, see which lists and dicts are the ``same`` as before: of which only

@@ -115,7 +115,7 @@ class _Search:
                     wanted.discard(id(value))
                     known = contents.get(id(value))
                     self._add(Guard.object(path, value) if known is None else
-                              Guard(path, Kind.CONTENT, known.numbers.view(np.ndarray)))
+                              Guard(path, Kind.CONTENT, known.numbers))
                 elif id(value) not in seen and len(seen) < _MANY:
                     seen.add(id(value))
                     below += self._all_parts(path, value)
@@ -124,7 +124,7 @@ class _Search:
             known = contents[found]
             place = Path.of_reference(functools.partial(
                 _living, weakref.ref(known.array), known.numbers), "an array")
-            self._add(Guard(place, Kind.CONTENT, known.numbers.view(np.ndarray)))
+            self._add(Guard(place, Kind.CONTENT, known.numbers))
 
     # -- where it begins ------------------------------------------------------------------------
 
