@@ -17,7 +17,7 @@ import random
 import signal
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -99,13 +99,13 @@ def arguments(seed: int) -> list[tuple[Any, ...]]:
 
 
 @contextlib.contextmanager
-def _ending(seconds: int) -> Iterator[None]:
-    """Let what goes on for so long fail."""
+def ending() -> Iterator[None]:
+    """Let what goes on for too long fail."""
     def late(signum: int, frame: Any) -> None:
-        raise TimeoutError(f"nothing after {seconds} s")
+        raise TimeoutError(f"nothing after {_PATIENCE} s")
 
     before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(seconds)
+    signal.alarm(_PATIENCE)
     try:
         yield
     finally:
@@ -113,14 +113,18 @@ def _ending(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def check(seed: int, folder: Path) -> str:
-    """ok, refused with an error, or what is wrong. The program is written into a folder, where
-    Weft finds its lines."""
+def loaded(seed: int, folder: Path, text: str) -> dict[str, Any]:
+    """What a program defines, which is written into a folder, where Weft finds its lines."""
     path = folder / f"chosen_{seed}.py"
-    path.write_text(drawn(seed))
+    path.write_text(text)
     scope: dict[str, Any] = {}
-    exec(compile(path.read_text(), str(path), "exec"), scope)
-    function, refused = scope["f"], ""
+    exec(compile(text, str(path), "exec"), scope)
+    return scope
+
+
+def check(seed: int, folder: Path) -> str:
+    """ok, refused with an error, or what is wrong."""
+    function, refused = loaded(seed, folder, drawn(seed))["f"], ""
     compiled = weft.compile(function)
     for args in arguments(seed):
         try:
@@ -129,7 +133,7 @@ def check(seed: int, folder: Path) -> str:
         except Exception:  # NumPy's, whatever it is
             continue
         try:
-            with _ending(_PATIENCE):
+            with ending():
                 found = compiled(*args)
         except weft.Error as problem:
             refused = f"refused {problem.code}"
@@ -143,8 +147,9 @@ def check(seed: int, folder: Path) -> str:
     return refused or "ok"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m fuzz.chosen")
+def main(prog: str, check: Callable[[int, Path], str]) -> int:
+    """Check many programs; 1 if there is a finding."""
+    parser = argparse.ArgumentParser(prog=prog)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--out", type=Path, default=Path("chosen"), help="a folder for programs")
@@ -165,4 +170,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main("python -m fuzz.chosen", check))
