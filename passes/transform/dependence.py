@@ -12,7 +12,10 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import zip_longest
 
 from ...ir.graph import Graph, Node, Value, control_of
+from ...ir.indices.index import symbols_of
 from ...ir.ops.control.region import Branching, Calling, Custom, Looping
+from ...ir.ops.op import Kind
+from ...ir.plans.partition import symbols_of_node
 from ...ir.record import record
 
 Passes = Callable[[Node], Sequence[bool]]
@@ -30,18 +33,23 @@ def everything(node: Node) -> Sequence[bool]:
 
 @record(frozen=True)
 class Dependence:
-    """``passes`` says which results of a node that holds no graph an operand reaches. ``stays``:
-    what a loop carries has one form in all rounds, so what it begins with counts at the end."""
+    """``passes`` says which results of a node that holds no graph an operand reaches. ``whole``:
+    what a loop carries has one form in all rounds, so what it begins with counts at the end; and
+    what counts on a size depends on the number that has become that size."""
 
     passes: Passes
-    stays: bool = False
+    whole: bool = False
 
     def of_nodes(self, nodes: Iterable[Node], varying: Iterable[Value]) -> set[Value]:
         """The values that depend on the given ones, and these themselves."""
-        found = set(varying)
+        found, sizes = set(varying), set[str]()
         for node in nodes:
             given = [value in found for value in node.inputs]
-            if any(given):
+            if self.whole and node.op.kind is Kind.EXTENT and any(given):
+                sizes |= symbols_of(node.attrs["size"])
+            if sizes and not sizes.isdisjoint(symbols_of_node(node)):
+                found.update(node.results)
+            elif any(given):
                 found.update(value for value, depends in zip(
                     node.results, self.of_results(node, given), strict=True) if depends)
         return found
@@ -66,7 +74,7 @@ class Dependence:
                 if self._rounds_differ(loop, inside):
                     return [True] * len(node.results)
                 found = self.of_graph(loop.body, inside)
-                if self.stays:
+                if self.whole:
                     return [*inside[:loop.carried], *found[loop.carried:]]
                 if loop.test is None and isinstance(loop.count, int) and loop.count > 0:
                     return found
@@ -96,7 +104,7 @@ class Dependence:
         return loop.test is not None and self.of_graph(loop.test, inside)[0]
 
 
-EVERYTHING = Dependence(everything, stays=True)
+EVERYTHING = Dependence(everything, whole=True)
 DERIVATIVES = Dependence(differentiable)
 
 

@@ -241,6 +241,15 @@ def test_a_contraction_is_a_chain_or_a_sum_by_its_sizes_alone(opt: int) -> None:
         assert_same(weft.compile(opt=opt)(product)(*args), want)
 
 
+@pytest.mark.parametrize("named", [{0: "n"}, {1: "k"}, {0: "n", 1: "k"}])
+@pytest.mark.parametrize("terms", [3, 17, 513])
+def test_at_most_one_row_of_a_named_number_is_one_row(terms: int, named: dict[int, str]) -> None:
+    x = numbers(5, terms)
+    for product in (lambda x: x[:1] @ x[:1].T, lambda x: x[:1] @ x.T, lambda x: x @ x[:1].T,
+                    lambda x: np.einsum("ik,jk->ij", x[:1], x), lambda x: x[:, :1] @ x[:1]):
+        assert_same(weft.compile(product, dynamic={"x": named})(x), weft.compile(product)(x))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("count", "seeds"), [(10, 101), (1000, 101), (10**5, 51), (10**7, 5)])
 def test_errors_are_as_small_as_those_of_numpy(count: int, seeds: int, kind: str) -> None:

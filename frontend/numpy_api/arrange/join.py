@@ -46,8 +46,11 @@ _FEW = 8  # rows that are taken by slices, which cost nothing, rather than by in
 @numpy(np.concatenate, samples=(
     "[x[2,3], x[4,3]]", "[x[2,3], x[2,1]], axis=1", "[x[2], x[2,2]], axis=None"))
 def concatenate(
-    arrays: Sequence[Any], axis: Any = 0, *, dtype: Any = None, casting: Any = None
+    arrays: Any, axis: Any = 0, *, dtype: Any = None, casting: Any = None
 ) -> Tracer:
+    rows = _unlisted(arrays)
+    if rows is not None:
+        return _flattened(cast(rows, _kind_of_all([rows], dtype, casting)), axis)
     arrays = list(arrays)
     if axis is None and dtype is None:  # which takes numbers, and Python's are weak here
         dtype = result_dtype(*(x if is_number(x) else to_tracer(x) for x in arrays))
@@ -71,6 +74,27 @@ def concatenate(
     return current().emit("concatenate", *parts, axis=axis)
 
 
+def _unlisted(arrays: Any) -> Tracer | None:
+    """The array of which those that are joined are the rows, where nobody knows how many."""
+    if isinstance(arrays, Selection) and arrays.known is None:
+        arrays = arrays.settled()
+    known = not isinstance(arrays, Tracer) or not arrays.ndim or isinstance(
+        arrays.type.shape[0], int)
+    return None if known else arrays
+
+
+def _flattened(x: Tracer, axis: Any) -> Tracer:
+    """The rows of an array, one after the other along an axis of theirs."""
+    if axis is None:
+        return ravel(x)
+    if x.ndim == 1:
+        raise error("W102", "scalars cannot be concatenated", hint="use np.stack")
+    axis = axis_of(axis, x.ndim - 1)
+    shape = moveaxis(x, 0, axis).type.shape
+    return reshape(moveaxis(x, 0, axis), (
+        *shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2:]))
+
+
 def _kind_of_all(arrays: Sequence[Any], dtype: Any, casting: Any) -> np.dtype[Any]:
     """The dtype that arrays are joined in. Raises DTypeError (W111)."""
     kind = np.dtype(dtype) if dtype is not None else array_dtype(*arrays)
@@ -87,8 +111,11 @@ def _agreed(shapes: Sequence[tuple[Dim, ...]]) -> tuple[Dim, ...]:
 
 @numpy(np.stack, samples=("[x[2,3], x[2,3]]", "[x[3], x[3]], -1"))
 def stack(
-    arrays: Sequence[Any], axis: int = 0, *, dtype: Any = None, casting: Any = None
+    arrays: Any, axis: int = 0, *, dtype: Any = None, casting: Any = None
 ) -> Tracer:
+    rows = _unlisted(arrays)
+    if rows is not None:
+        return moveaxis(cast(rows, _kind_of_all([rows], dtype, casting)), 0, axis)
     arrays = list(arrays)
     shapes = [shape_of(x) for x in arrays]
     if any(len(shape) != len(shapes[0]) or any(map(differ, shape, shapes[0])) for shape in shapes):
@@ -103,14 +130,23 @@ def stack(
 
 
 @numpy(np.hstack, samples=("[x[2,3], x[2,1]]", "[x[3], x[2]]"))
-def hstack(tup: Sequence[Any], *, dtype: Any = None, casting: Any = None) -> Tracer:
+def hstack(tup: Any, *, dtype: Any = None, casting: Any = None) -> Tracer:
+    rows = _unlisted(tup)
+    if rows is not None:
+        rows = rows if rows.ndim > 1 else reshape(rows, (*rows.type.shape, 1))
+        return concatenate(rows, 0 if rows.ndim == 2 else 1, dtype=dtype, casting=casting)
     arrays = [atleast(1)(x) for x in tup]
     return concatenate(arrays, 0 if arrays[0].ndim == 1 else 1, dtype=dtype,
                        casting=casting)
 
 
 @numpy(np.vstack, samples=("[x[3], x[2,3]]",))
-def vstack(tup: Sequence[Any], *, dtype: Any = None, casting: Any = None) -> Tracer:
+def vstack(tup: Any, *, dtype: Any = None, casting: Any = None) -> Tracer:
+    rows = _unlisted(tup)
+    if rows is not None:
+        first, *rest = rows.type.shape
+        return concatenate(rows if rows.ndim > 2 else reshape(rows, (first, 1, *(rest or (1,)))), 0,
+                           dtype=dtype, casting=casting)
     return concatenate([atleast(2)(x) for x in tup], 0, dtype=dtype, casting=casting)
 
 

@@ -24,16 +24,14 @@ from ....ir.types import I64, number_kind
 from ...tracing.arrays import views
 from ...tracing.arrays.selection import Places, Selection
 from ...tracing.context.active import current
-from ...tracing.operand import as_number, cast, masked, reshape, result_dtype, strong
+from ...tracing.operand import cast, reshape, strong
 from ...tracing.values.tracer import Tracer
 from ..arrange.shape import ravel
 from ..reductions.reduce import root, square_of_size
 from ..registry import numpy
 from .grids import multiplied, product
 from .index import getitem
-from .masks import not_nothing
-from .runs import aligned, flat, sliced
-from .stacked import STACKED
+from .runs import flat, sliced
 from .update import update
 
 _BOOL = np.dtype(bool)
@@ -41,6 +39,11 @@ _BOOL = np.dtype(bool)
 
 def chosen(array: Any, mask: Any) -> Selection:
     return Selection(array, mask, current().builder.locs)
+
+
+def settled(x: Any) -> Any:
+    """Chosen elements as an array of their own size; anything else as it is."""
+    return x.settled() if isinstance(x, Selection) else x
 
 
 def counted(x: Tracer, axis: int = 0) -> Any:
@@ -84,12 +87,6 @@ def lengths(first: Any, count: Any) -> Any:
     return np.where(place == count - 1, count, np.roll(until, -1)) - place
 
 
-def _plainly(x: Selection, axis: Any, what: str) -> None:
-    """Raises OutOfRangeError (W123) unless a mask chooses numbers, and all of them are meant."""
-    if x.ndim != 1 or axis not in (None, 0, -1):
-        raise x.refused(what)
-
-
 def _item(x: Selection, index: Any) -> Any:
     """Elements by their numbers, parts of each, or those under one more mask."""
     rank = x.mask.ndim
@@ -119,72 +116,6 @@ def _item(x: Selection, index: Any) -> Any:
     return found
 
 
-# What no element comes after, by kinds of dtypes; of integers it is the largest.
-_LAST = MappingProxyType({"f": np.nan, "c": complex(np.nan, np.nan), "b": True})
-
-
-def _sorted(x: Selection, axis: Any = -1, kind: Any = None, order: Any = None, *,
-            stable: Any = None) -> Selection:
-    _plainly(x, axis, "sorted along an axis")
-    if order is not None:
-        raise x.refused("sorted")
-    last = _LAST.get(number_kind(x.dtype))
-    last = int(np.iinfo(x.dtype).max) if last is None else last
-    values: Any = np.sort(ravel(masked(x.mask, x.array, last)))
-    return chosen(values, counted(values) < x.length)
-
-
-def _unique(x: Selection, return_index: bool = False, return_inverse: bool = False,
-            return_counts: bool = False, axis: Any = None, *, equal_nan: bool = True,
-            sorted: bool = True) -> Any:
-    if return_index or return_inverse:
-        raise x.refused("given to np.unique with its places")
-    found = _sorted(x, axis)
-    first = firsts(found.array, equal_nan) & found.mask
-    values = chosen(found.array, first)
-    return (values, chosen(lengths(first, x.length), first)) if return_counts else values
-
-
-def _place_of(function: Callable[..., Any], extreme: Callable[..., Any]) -> Callable[..., Any]:
-    """The number of the first of the largest or least elements among those that are chosen."""
-    def place(x: Selection, axis: Any = None) -> Any:
-        _plainly(x, axis, "searched along an axis")
-        array, worst = not_nothing(x, extreme is np.max, f"np.{function.__name__}")
-        array, mask = ravel(array), ravel(x.mask)
-        hit = array == extreme(np.where(mask, array, worst))
-        if number_kind(x.dtype) == "f":
-            hit = hit | np.isnan(array)
-        size = as_number(array.type.shape[0])
-        found: Any = np.min(counted(array), where=mask & hit, initial=size)
-        return x.number(np.minimum(found, size - 1)) - 1
-
-    return place
-
-
-def _running(x: Selection, axis: Any = None, dtype: Any = None) -> Selection:
-    _plainly(x, axis, "added up along an axis")
-    nothing = -0.0 if number_kind(x.dtype) == "f" else 0
-    sums: Any = np.cumsum(ravel(masked(x.mask, x.array, nothing)), dtype=dtype)
-    return chosen(sums, ravel(x.mask))
-
-
-def _flipped(x: Selection, axis: Any = None) -> Selection:
-    _plainly(x, axis, "turned along an axis")
-    return sliced(x, slice(None, None, -1))
-
-
-def _differences(x: Selection, n: int = 1, axis: Any = -1) -> Selection:
-    """Each element less the one before it."""
-    _plainly(x, axis, "given to np.diff along an axis")
-    if n != 1 or x.dtype == _BOOL:
-        raise x.refused("given to np.diff of truth values, or several times")
-    flat, mask = ravel(x.array), ravel(x.mask)
-    place = counted(mask)
-    last: Any = np.maximum.accumulate(np.where(mask, place, -1))
-    before = np.where(place == 0, -1, np.roll(last, 1))
-    return chosen(flat - getitem(flat, np.maximum(before, 0)), mask & (before >= 0))
-
-
 def _norm(x: Selection, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """The length of all elements together."""
     if axis is not None or keepdims or not (ord is None or (ord == 2 and x.ndim == 1)):
@@ -195,9 +126,7 @@ def _norm(x: Selection, ord: Any = None, axis: Any = None, keepdims: bool = Fals
 
 # What has a meaning of its own for elements of which it is not known how many there are.
 ON_SELECTIONS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
-    operator.getitem: _item, np.sort: _sorted, np.unique: _unique, np.cumsum: _running,
-    np.diff: _differences, np.flip: _flipped, np.flipud: _flipped, np.linalg.norm: _norm,
-    np.argmax: _place_of(np.argmax, np.max), np.argmin: _place_of(np.argmin, np.min), **STACKED})
+    operator.getitem: _item, np.linalg.norm: _norm})
 
 
 def _dot(a: Any, b: Any, out: Any = None) -> Any:
@@ -219,59 +148,10 @@ def _matmul(a: Any, b: Any) -> Any:
     return _dot(a, b) if np.ndim(b) < 3 else multiplied(a, b)
 
 
-def joined(arrays: Any, axis: Any = 0, *, dtype: Any = None, casting: Any = None) -> Any:
-    """Vectors, or rows, some of them of chosen elements, one after the other."""
-    found = [x for x in arrays if isinstance(x, Selection)]
-    if not found:  # they were made arrays on the way here
-        return np.concatenate(arrays, axis, dtype=dtype)
-    ranks = {np.ndim(x) for x in arrays}
-    if len(ranks) > 1 or axis not in ((0, -1, None) if ranks == {1} else (0,)):
-        raise found[0].refused("joined along another axis, or with arrays of other dims")
-    kind = dtype or result_dtype(*(x.array if isinstance(x, Selection) else x for x in arrays))
-    pairs = [flat(x) if isinstance(x, Selection) else (
-        strong(x), np.ones(np.shape(x)[:1], bool, like=found[0].mask)) for x in arrays]
-    return chosen(np.concatenate([cast(strong(array), np.dtype(kind)) for array, _ in pairs]),
-                   np.concatenate([mask for _, mask in pairs]))
-
-
 def _vector(x: Any) -> Any:
     if isinstance(x, Selection):
         return chosen(*flat(x)) if x.ndim == 1 else x
     return np.ravel(x)
-
-
-def _appended(arr: Any, values: Any, axis: Any = None) -> Any:
-    return joined([_vector(arr), _vector(values)])
-
-
-def _beside(tup: Any, *, dtype: Any = None, casting: Any = None) -> Any:
-    return joined([x if np.ndim(x) else np.reshape(x, 1) for x in tup], dtype=dtype)
-
-
-def _below(tup: Any, *, dtype: Any = None, casting: Any = None) -> Any:
-    return joined([x if np.ndim(x) > 1 else x[None] for x in tup], dtype=dtype)
-
-
-def _interpolated(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None,
-                  period: Any = None) -> Any:
-    """``np.interp`` at chosen places, between chosen points: those that are not chosen lie beyond
-    the last one, and have its value."""
-    if isinstance(xp, Selection) or isinstance(fp, Selection):
-        points = xp if isinstance(xp, Selection) else fp
-        if period is not None or points.ndim != 1:
-            raise points.refused("given to np.interp with a period")
-        mask = ravel(points.mask)
-        some, _ = not_nothing(points, True, "np.interp")
-        order = np.argsort(~mask, kind="stable")
-        xp, fp = (cast(strong(ravel(side.array) if isinstance(side, Selection) and points.same(
-            side.mask) else aligned(side, mask)), np.dtype(float))[order] for side in (xp, fp))
-        count = np.sum(mask) + 0 * cast(ravel(some)[0] > 0, np.dtype(np.int64))
-        beyond: Any = counted(mask) >= count
-        last = getitem(fp, (np.maximum(count - 1, 0),))
-        xp, fp = masked(beyond, np.inf, xp), masked(beyond, last, fp)
-    if isinstance(x, Selection):
-        return chosen(np.interp(x.array, xp, fp, left, right), x.mask)
-    return np.interp(x, xp, fp, left, right)
 
 
 def _each(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -292,8 +172,6 @@ def _real(val: Any) -> Any:
 # What has one wherever such elements are among the arguments.
 ANYWHERE: Mapping[Any, Callable[..., Any]] = MappingProxyType({
     np.dot: _dot, np.inner: _dot, np.outer: _outer, np.matmul: _matmul,
-    np.concatenate: joined, np.append: _appended, np.hstack: _beside, np.vstack: _below,
-    np.interp: _interpolated,
     **{function: _each(function) for function in (
         np.round, np.around, np.clip, np.nan_to_num, np.imag, np.angle, np.isclose, np.where,
         np.sinc)}, np.real: _real})

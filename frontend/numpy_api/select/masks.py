@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ from ...tracing.operand import (
     axes_of,
     broadcast,
     cast,
-    masked,
     matched,
     reshape,
     shape_of,
@@ -39,9 +37,6 @@ REDUCED = frozenset((
 LARGEST, SHAPE, NDIM, SIZE = frozenset((np.max, np.amax)), np.shape, np.ndim, np.size
 COUNT = np.count_nonzero
 EXTREMES = LARGEST | {np.min, np.amin}
-_ORDERED: Mapping[Any, Callable[..., Any]] = MappingProxyType({
-    np.median: np.nanmedian, np.quantile: np.nanquantile, np.percentile: np.nanpercentile})
-
 
 def is_mask(index: Any) -> bool:
     """True for an array of truth values, which chooses elements."""
@@ -131,10 +126,6 @@ def reduced(
         return x.size
     if function in (SHAPE, NDIM):
         return x.shape if function is SHAPE else x.ndim
-    if function in _ORDERED and x.mask.ndim == x.array.ndim and x.dtype.kind not in "bc":
-        if x.known is not None:
-            return _settled(function, args, options)
-        return _in_order(function, x, *args[1:], **options)
     if function not in REDUCED or row is None or row.body is None or not args:
         return _settled(function, args, options)
     _, given = bound(name, function, row.body, args, options)
@@ -162,17 +153,6 @@ def _settled(function: Callable[..., Any], args: tuple[Any, ...], options: dict[
 
     given, named = tree.map(array, (args, options))
     return function(*given, **named)
-
-
-def _in_order(function: Any, x: Selection, *args: Any, **options: Any) -> Any:
-    """A median or quantile: NaNs stand for the others, and are left out."""
-    if options.get("method", "linear") != "linear" or options.get("weights") is not None:
-        raise x.refused(f"given to {full_name(function)} with a method or weights")
-    array = x.array if number_kind(x.dtype) == "f" else x.array.astype(np.float64)
-    if options.get("axis") in (0, -1):
-        options["axis"] = None
-    found: Any = _ORDERED[function](masked(x.mask, array, np.nan), *args, **options)
-    return masked(np.any(x.mask & np.isnan(array)), found.dtype.type(np.nan), found)
 
 
 def not_nothing(x: Selection, largest: bool, name: str) -> tuple[Any, Any]:

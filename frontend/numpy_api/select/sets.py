@@ -18,7 +18,7 @@ from ...tracing.operand import as_number, axes_of, axis_of, cast, reshape, resul
 from ...tracing.values.tracer import Tracer
 from ..arrange.shape import ravel
 from ..registry import numpy
-from .chosen import chosen, counted, firsts, joined, lengths
+from .chosen import chosen, counted, firsts, lengths, settled
 from .grids import plain
 from .index import getitem
 
@@ -118,15 +118,11 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False,
 
 @numpy(np.setxor1d)
 def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Selection:
-    parts = [ravel(x) if assume_unique else unique(x) for x in (ar1, ar2)]
-    both: Any = np.concatenate(parts) if assume_unique else joined(parts)
-    if not isinstance(both, Selection):
-        both = Selection(both, strong(np.ones(both.shape, bool, like=both)), current().builder.locs)
-    found: Any = np.sort(both)
-    place, last = counted(found.array), np.sum(found.mask) - 1
-    differs = found.array != np.roll(found.array, 1)
-    return chosen(found.array, found.mask & (differs | (place == 0)) & (
-        np.roll(differs, -1) | (place == last)))
+    values: Any = np.sort(np.concatenate([
+        ravel(x) if assume_unique else settled(unique(x)) for x in (ar1, ar2)]))
+    place, differs = counted(values), values != np.roll(values, 1)
+    return chosen(values, (differs | (place == 0)) & (
+        np.roll(differs, -1) | (place == as_number(values.type.shape[0]) - 1)))
 
 
 @numpy(np.trim_zeros)

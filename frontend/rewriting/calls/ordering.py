@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterator
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from ....ir.types import number_kind
 from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.growing import GrowingList
 from ...tracing.arrays.selection import Selection
@@ -148,8 +150,7 @@ def ordered(asks: Callable[[Any], bool]) -> Callable[..., Any]:
         if isinstance(items, Range):
             items = filtered(items, None, same, True)
         if key is None and isinstance(items, FilteredList):
-            chosen: Any = np.sort(items)
-            return items.of(*(chosen[::-1] if reverse else chosen).parts())
+            return _sorted_chosen(items, reverse)
         if key is None and is_by_tuples(items):
             return [one_of(items, at) for at in _order(items, reverse)]
         if key is None and asks(items):
@@ -166,6 +167,19 @@ def ordered(asks: Callable[[Any], bool]) -> Callable[..., Any]:
         return [one_of(items, at) for at in _order(keys, reverse)]
 
     return call
+
+
+# What no item comes after, by kinds of dtypes; of integers it is the largest.
+_LAST = MappingProxyType({"f": np.nan, "c": complex(np.nan, np.nan), "b": True})
+
+
+def _sorted_chosen(items: FilteredList, reverse: bool) -> Any:
+    """Items that a condition chooses, in order; there is room for those that it does not."""
+    last = _LAST.get(number_kind(items.dtype))
+    last = int(np.iinfo(items.dtype).max) if last is None else last
+    values: Any = np.sort(np.where(items.mask, items.array, last))
+    found = Selection(values, np.arange(values.shape[0]) < items.length, items.locs)
+    return items.of(*(found[::-1] if reverse else found).parts())
 
 
 def is_by_tuples(keys: Any) -> bool:

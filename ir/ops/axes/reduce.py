@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...diagnose import error
+from ...indices.dims import nonnegative
 from ...indices.index import Dim, product
 from ...types import BOOL, DTYPES, I32, I64, NUMBERS, TensorType
 from ..op import Kind, OpDef, Sample
@@ -137,14 +138,15 @@ def is_matrix_product(dims: str, lhs: tuple[Dim, ...], rhs: tuple[Dim, ...]) -> 
     """True if each operand has rows (or columns) of its own, several of them, and there are terms.
 
     Such a contraction is chains of fused multiply-adds for each element; all else (one row, no
-    terms) is a sum of products. Which it is follows from the sizes of the letters alone.
+    terms) is a sum of products. Which it is follows from the sizes of the letters alone; a symbolic
+    one that is never more than 1 (``x[:1]``) counts as 1.
     """
     left, right, out = contract_places(dims)
     sizes = contract_sizes(dims, lhs, rhs)
     rows = product(sizes[at] for at in out if at not in right)
     columns = product(sizes[at] for at in out if at not in left)
     terms = product(sizes[at] for at in left if at not in out)
-    return rows != 1 and columns != 1 and terms not in (0, 1)
+    return not any(nonnegative(1 - dim) for dim in (rows, columns, terms)) and terms != 0
 
 
 def _contract_infer(x: TensorType, y: TensorType, *, dims: str) -> tuple[TensorType, ...]:
