@@ -24,15 +24,17 @@ from ..ir.ops.table import OPS
 from ..ir.plans.plan import Host, Plan, host_sizes, host_steps, host_types
 from ..ir.record import record
 from ..ir.types import TensorType
+from .inner import InnerLoops
 
 _LENT = 16  # contexts of a step whose arrays are kept
 
 
 class HostSteps:
-    """The host steps of one plan; to be held as long as its code."""
+    """The host steps of one plan; to be held as long as its code, which runs those itself that are
+    ``loops`` of NumPy."""
 
     def __init__(self, plan: Plan) -> None:
-        types = plan.types()
+        types, self.loops = plan.types(), InnerLoops(plan)
         self._sites = [_Site.of(step, types) for step in host_steps(plan)]
 
     def __call__(self, number: int, context: int) -> None:

@@ -145,6 +145,7 @@ class OpDef:
     puts: Callable[..., Any] | None = None              # RESOURCE: (*types, **attrs) -> a count
     taking: bool = False                                # EFFECT: by whoever comes, in any order
     room: str = "linalg"                                # HOST: the module of NumPy
+    inner: Callable[..., str] | None = None             # HOST: (**attrs) -> NumPy's loop, or ""
     numpy: tuple[Callable[..., Any], ...] = ()          # NumPy ufuncs that trace to this op
     letters: str = ""                                   # MAP: the operands of its signature
     dtypes: tuple[DType, ...] = COMPUTED                # of the first operand (tests)

@@ -68,6 +68,7 @@ class Control(Hook):
         if steps is not None:
             status = ctypes.c_int32.from_buffer(self._block, OFFSETS["status"])
             self._host = self._answering("host", _HOST, _serving(self._found, steps, status))
+            self._block[OFFSETS["loops"] // 8] = steps.loops.address
         if make is not None:
             size = ctypes.c_int64.from_buffer(self._block, OFFSETS["size"])
             self._sized = self._answering("sized", _SIZED, _making(self._found, make, size))

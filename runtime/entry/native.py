@@ -77,12 +77,12 @@ def native_call(
     keep: object,
     fail: Fail,
     threads: int = 1,
-    host: object = None,
+    host: Any = None,
 ) -> NativeCall | None:
     """The emitted entry of program ``name`` as a callable, or None where it cannot serve.
 
-    ``keep`` is what the code lives in (a JIT library), ``host`` what it calls in Python, and
-    ``fail`` raises the error of a check that has failed.
+    ``keep`` is what the code lives in (a JIT library), ``host`` (``HostSteps``) what it calls in
+    Python, and ``fail`` raises the error of a check that has failed.
     """
     if support is None or not native_calls_enabled():
         return None
@@ -94,7 +94,8 @@ def native_call(
     if facts != {"entry": support.format}:
         return None
     values = {"weft_entry": support.entry, "threads": threads, "raise": id(fail),
-              "host": 0 if host is None else id(host)}
+              "host": 0 if host is None else id(host),
+              "loops": 0 if host is None else host.loops.address}
     values |= {name: id(DTYPES[name.partition(".")[2]].numpy) for name in names
                if name.startswith("dtype.")}
     fill(table, names, values)

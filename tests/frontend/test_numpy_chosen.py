@@ -145,3 +145,14 @@ def test_complex_elements_that_are_chosen_are_sorted(function: Any, dtype: Any) 
     for one, other in zip(*(part if isinstance(part, tuple) else (part,)
                             for part in (found, wanted)), strict=True):
         np.testing.assert_array_equal(one, other, strict=True)
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.float32])
+@pytest.mark.parametrize("function", [np.dot, np.inner, np.matmul])
+def test_products_of_chosen_elements_have_the_dtype_of_these(function: Any, dtype: Any) -> None:
+    def f(x: Any, m: Any) -> Any:
+        return function(x[m], x[m])
+
+    x, m = np.array([100, 3, 0, 1, 7], dtype), np.array([True, True, False, True, True])
+    found, wanted = weft.compile(f)(x, m), f(x, m)
+    assert (found.dtype, found) == (wanted.dtype, wanted)

@@ -27,8 +27,8 @@ KINDS: Mapping[str, int] = MappingProxyType({
     "array": 0, "float": 1, "int": 2, "bool": 3, "complex": 4, "scalar": 5})
 SINGLE, RELEASE_GIL = 1, 2  # the header's flags
 # Of a program, before its dtypes: "raise" is called with the number of a check that has failed,
-# "host" with that of a host step and its context.
-SLOTS = ("weft_entry", "threads", "spare", "raise", "host")
+# "host" with that of a host step and its context; "loops" are those of NumPy for host steps.
+SLOTS = ("weft_entry", "threads", "spare", "raise", "host", "loops")
 
 LAYOUT: Mapping[str, int] = MappingProxyType({
     "object.type": 8,

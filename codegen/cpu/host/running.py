@@ -55,7 +55,8 @@ def _call_program(f: FunctionText, table: ImportTable, arena: str) -> str:
     # Nobody ends a run that writes to what its caller has: it would be half done.
     hook = f(f"select i1 {f('icmp eq ptr %given, null')}, ptr @weft_look, ptr null")
     for name, value in (("hook", hook), ("host", "@weft_host"), ("steps", steps),
-                        ("sized", "@weft_sized"), ("call", "%call")):
+                        ("sized", "@weft_sized"), ("call", "%call"),
+                        ("loops", f(f"load ptr, ptr {slot_of(f, 'loops')}"))):
         f.do(f"store ptr {value}, ptr {field(f, name, control)}, align 8")
     release = has_flag(f, RELEASE_GIL)
     f.branch(release, "unlock", "run")

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from ....ir.plans.control import ABORTED
+from ....ir.plans.inner import WORDS
 from ....ir.record import record
 from ..host.layout import element
 from ..host.poll import ask_at_times, begin_control, field, return_status
@@ -234,19 +235,42 @@ class _Run:
         f.place(fine)
 
     def call_host(self, number: str, clock: str) -> None:
-        """Have the caller call a function of the host, and return if that has raised. That it has
-        not, it must say: who interrupts Python before it can say anything has raised, too."""
+        """Run NumPy's own loop of a host step, if it has one that gives a result; else have the
+        caller call a function of the host, and return if that has raised. That it has not, it must
+        say: who interrupts Python before it can say anything has raised, too."""
         f = self.f
+        asked, done = f.fresh("asked"), f.fresh("done")
+        self._inner(number, clock, asked, done)
+        f.place(asked)
         call = f(f"load ptr, ptr {field(f, 'host')}, align 8")
         f.do(f"store i32 {ABORTED}, ptr %control, align 4")
         with self.timed(clock):
             f.do(f"call void {call}(i64 {number}, ptr {self.context}, ptr %control)")
-        status = f("load i32, ptr %control, align 4")
-        failed, fine = f.fresh("failed"), f.fresh("fine")
-        f.branch(f(f"icmp ne i32 {status}, 0"), failed, fine)
+        status, failed = f("load i32, ptr %control, align 4"), f.fresh("failed")
+        f.branch(f(f"icmp ne i32 {status}, 0"), failed, done)
         f.place(failed)
         f.ret(f"i32 {status}")
-        f.place(fine)
+        f.place(done)
+
+    def _inner(self, number: str, clock: str, asked: str, done: str) -> None:
+        """Go on at ``done`` if a loop of NumPy has computed a step (``inner``), else at ``asked``.
+        """
+        f = self.f
+        some, own = f.fresh("some"), f.fresh("own")
+        loops = f(f"load ptr, ptr {field(f, 'loops')}, align 8")
+        f.branch(f(f"icmp eq ptr {loops}, null"), asked, some)
+        f.place(some)
+        row = element(f, "i64", loops, f(f"mul i64 {number}, {len(WORDS)}"))
+        function, data, dims, steps, slot = (
+            f(f"load {kind}, ptr {element(f, 'i64', row, at)}, align 8")
+            for at, kind in enumerate(("ptr", "ptr", "ptr", "ptr", "i64")))
+        f.branch(f(f"icmp eq ptr {function}, null"), asked, own)
+        f.place(own)
+        with self.timed(clock):
+            f.do(f"call void {function}(ptr {self.context}, ptr {dims}, ptr {steps}, ptr {data})")
+        result = f(f"load ptr, ptr {element(f, 'i64', self.context, slot)}, align 8")
+        value = f(f"load double, ptr {result}, align 8")
+        f.branch(f(f"fcmp uno double {value}, {value}"), asked, done)
 
     def goes_on(self, function: str) -> str:
         """Whether a control function says that the next row is the one below."""

@@ -132,7 +132,8 @@ ON_SELECTIONS: Mapping[Any, Callable[..., Any]] = MappingProxyType({
 def _dot(a: Any, b: Any, out: Any = None) -> Any:
     """The products of elements, added up; of rows and of stacks of them, too."""
     if out is None and np.ndim(a) == np.ndim(b) == 1:
-        return np.sum(np.multiply(a, b))
+        each: Any = np.multiply(a, b)
+        return np.any(each) if each.dtype == _BOOL else np.sum(each, dtype=each.dtype)
     return product(a, b, out)
 
 

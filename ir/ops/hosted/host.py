@@ -9,7 +9,7 @@ are equal.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
@@ -187,9 +187,18 @@ def _host_infer(
 
 def _row(name: str, infer: Any, ref: Any, doc: str, samples: tuple[Sample, ...], grad: Any,
          attrs: Mapping[str, type] = MappingProxyType({}), arity: int | None = 1,
-         dtypes: tuple[DType, ...] = _FLOATS) -> OpDef:
+         dtypes: tuple[DType, ...] = _FLOATS, inner: Callable[..., str] | None = None) -> OpDef:
     return OpDef(name, Kind.HOST, infer, arity, doc, attrs, ref=ref, grad=grad,
-                 differentiable=grad is not None, dtypes=dtypes, samples=samples)
+                 differentiable=grad is not None, dtypes=dtypes, samples=samples, inner=inner)
+
+
+def _same(name: str) -> Callable[..., str]:
+    """NumPy's loop of that name, whatever the attributes."""
+    return lambda **attrs: name
+
+
+def _triangle(name: str) -> Callable[..., str]:
+    return lambda *, uplo: f"{name}_{'lo' if uplo.upper() == 'L' else 'up'}"
 
 
 def _samples(*shapes: tuple[int, ...], positive: bool = False, **attrs: Any) -> tuple[Sample, ...]:
@@ -203,15 +212,16 @@ _UPLO, _RCOND = {"uplo": str}, {"rcond": float}
 ROWS: tuple[OpDef, ...] = (
     _row("solve", _solve_infer, np.linalg.solve, "x of a @ x = b",
          (Sample(((3, 3), (3, 2))), Sample(((2, 4, 4), (2, 4, 1))), Sample(((0, 0), (0, 3)))),
-         grads.solve, arity=2),
+         grads.solve, arity=2, inner=_same("solve")),
     _row("inv", _square("inv"), _inv_ref, "the inverse; quiet: NaN where there is none",
-         _samples(*_SQUARES, quiet=False), grads.inv, {"quiet": bool}),
+         _samples(*_SQUARES, quiet=False), grads.inv, {"quiet": bool}, inner=_same("inv")),
     _row("cholesky", _square("cholesky"), lambda x, *, upper: np.linalg.cholesky(x, upper=upper),
          "the triangle l of l @ l.T, or u of u.T @ u",
          _samples(*_SQUARES, positive=True, upper=False)
-         + _samples((3, 3), positive=True, upper=True), grads.cholesky, {"upper": bool}),
+         + _samples((3, 3), positive=True, upper=True), grads.cholesky, {"upper": bool},
+         inner=lambda *, upper: "cholesky_up" if upper else "cholesky_lo"),
     _row("det", _det_infer, np.linalg.det, "the determinant", _samples(*_SQUARES),
-         grads.det),
+         grads.det, inner=_same("det")),
     _row("cofactor", _cofactor_infer, derivative,
          "the gradient of the determinant of the first operand, and of its derivative along all "
          "others, for singular matrices too",
@@ -219,15 +229,16 @@ ROWS: tuple[OpDef, ...] = (
              *((shape, count) for shape in _SQUARES for count in (1, 2)), ((4, 4), 3))),
          grads.cofactor, arity=None),
     _row("slogdet", _slogdet_infer, lambda x: tuple(np.linalg.slogdet(x)),
-         "sign and logarithm of the determinant", _samples(*_SQUARES), grads.slogdet),
+         "sign and logarithm of the determinant", _samples(*_SQUARES), grads.slogdet,
+         inner=_same("slogdet")),
     _row("eigh", _eigh_infer, lambda x, *, uplo: tuple(np.linalg.eigh(x, uplo)),
          "eigenvalues, ascending, and eigenvectors of symmetric matrices",
          _samples(*_SQUARES, positive=True, uplo="L") + _samples((3, 3), positive=True, uplo="U"),
-         grads.eigh, _UPLO),
+         grads.eigh, _UPLO, inner=_triangle("eigh")),
     _row("eigvalsh", _eigvalsh_infer, lambda x, *, uplo: np.linalg.eigvalsh(x, uplo),
          "eigenvalues of symmetric matrices, ascending",
          _samples(*_SQUARES, positive=True, uplo="L") + _samples((3, 3), positive=True, uplo="U"),
-         grads.eigvalsh, _UPLO),
+         grads.eigvalsh, _UPLO, inner=_triangle("eigvalsh")),
     _row("eig", _eig_infer, lambda x, *, real: tuple(
             part.astype(x.dtype) for part in np.linalg.eig(x.real if real else x)),
          "eigenvalues and eigenvectors of complex matrices; real: of their real parts",
@@ -243,11 +254,13 @@ ROWS: tuple[OpDef, ...] = (
          "u, s and vh of x = u * s @ vh", _samples(*_PLAIN, full=False, hermitian=False)
          + _samples((3, 3), full=True, hermitian=False)
          + _samples((3, 3), full=True, hermitian=True, positive=True),
-         grads.svd, {"full": bool, "hermitian": bool}),
+         grads.svd, {"full": bool, "hermitian": bool},
+         inner=lambda *, full, hermitian: "" if hermitian else "svd_f" if full else "svd_s"),
     _row("svdvals", _svdvals_infer, lambda x, *, hermitian: np.linalg.svd(
             x, compute_uv=False, hermitian=hermitian),
          "singular values, descending", _samples(*_PLAIN, hermitian=False)
-         + _samples((3, 3), hermitian=True, positive=True), grads.svdvals, {"hermitian": bool}),
+         + _samples((3, 3), hermitian=True, positive=True), grads.svdvals, {"hermitian": bool},
+         inner=lambda *, hermitian: "" if hermitian else "svd"),
     _row("qr", _qr_infer, lambda x, *, mode: tuple(np.linalg.qr(x, mode)) if mode != "r" else
          np.linalg.qr(x, mode), "an orthogonal and a triangular factor, or one of them",
          _samples(*_PLAIN, mode="reduced") + _samples((3, 3), (3, 5), mode="complete")
