@@ -27,12 +27,14 @@ def size_of(number: Tracer) -> Expr:
     known = _known(ctx, value)
     if known is not None:
         return known
-    size = symbol(ctx.root.graph.unique_name("size"))
+    name = ctx.root.graph.unique_name("size")
+    size = symbol(name)
 
     def emit() -> None:
         wide = value if value.dtype == I64 else ctx.builder.cast(value, dtype=I64)
         ctx.builder.emit(OPS["extent"], (wide,), {"size": size})
 
+    ctx.root.numbers[name] = ctx, value
     ctx.apply(emit, ())
     ctx.extents.append((value, size))
     return size

@@ -11,6 +11,7 @@ from weft.frontend.engine.building.pipeline import Stages
 from weft.frontend.face.options import Options
 from weft.ir.graph import all_nodes, apart
 from weft.ir.indices.dims import bind_dims, check_requirement, requirements
+from weft.ir.indices.index import symbols_of
 from weft.ir.interp.graph import run_graph, run_plan
 from weft.ir.plans.calls import kernel_calls
 from weft.ir.verify.verifier import verify_graph, verify_kernel, verify_plan
@@ -76,7 +77,8 @@ def check_sizes(graph: Any, arrays: list[Any]) -> None:
     dims = bind_dims([value.type for value in graph.params], arrays,
                      [value.name for value in graph.params])
     for need in requirements(graph):
-        check_requirement(need, dims)
+        if symbols_of(need.left) | symbols_of(need.right) <= dims.keys():  # not of measured sizes
+            check_requirement(need, dims)
 
 
 def _check(program: Program, traced: Any, ways: list[tuple[str, Any, Any]],

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.indices.index import positive
 from ...tracing.arrays.selection import Firsts
 from ...tracing.context.active import current
-from ...tracing.context.distance import bounds_of, is_computed
+from ...tracing.context.distance import bounds_of, is_computed, most_of
 from ...tracing.operand import is_choice
 from ..select.parts import is_natural
 
@@ -26,12 +25,10 @@ def longest_of(shape: Any, empty: bool = False) -> tuple[Any, ...] | None:
     dims = shape if isinstance(shape, tuple) else (shape,)
     if not dims or not is_computed(dims[0]) or is_choice(dims[0]) or not current().nested:
         return None
-    found = bounds_of(current(), dims[0])
-    if found is None or not (empty or is_natural(dims[0])) or any(map(is_computed, dims[1:])):
+    most = most_of(bounds_of(current(), dims[0]))
+    if most is None or not (empty or is_natural(dims[0])) or any(map(is_computed, dims[1:])):
         return None
-    gap = found.longest - found.most
-    most = found.longest if isinstance(gap, int) and gap >= 0 else found.most
-    return (positive(most), *dims[1:])
+    return (most, *dims[1:])
 
 
 def first_of(rows: Any, shape: Any) -> Firsts:

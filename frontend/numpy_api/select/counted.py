@@ -23,6 +23,7 @@ from ...tracing.arrays import views
 from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.selection import Run, Selection
 from ...tracing.context.active import current
+from ...tracing.context.distance import is_computed, tell_bound
 from ...tracing.operand import as_dim
 from ...tracing.values.tracer import Tracer
 from ..registry import ROWS
@@ -39,7 +40,10 @@ def realised(x: Selection | Grid) -> Tracer:
         return getitem(base, index)
 
     if isinstance(x, Run):
-        part = Part(as_dim(x.start), as_dim(x.length))
+        length = x.length
+        if is_computed(length):
+            tell_bound(current(), length, x.array.type.shape[0])
+        part = Part(as_dim(x.start), as_dim(length))
         return current().api.getitem(x.array, part)  # type: ignore[no-any-return]
     if isinstance(x, Grid):
         index, array = _places_in_grid(x), x.array
@@ -63,7 +67,9 @@ def places_of(mask: Any) -> Any:
 
 def compressed(x: Any, mask: Any) -> Any:
     """The elements of a vector where a mask holds, one after the other."""
-    return current().emit("compress", x, mask, size=as_dim(np.sum(mask)))
+    count: Any = np.sum(mask)
+    tell_bound(current(), count, mask.type.shape[0])
+    return current().emit("compress", x, mask, size=as_dim(count))
 
 
 def _places_in_grid(x: Grid) -> tuple[Any, ...]:

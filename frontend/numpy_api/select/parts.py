@@ -17,7 +17,7 @@ import numpy as np
 from ....ir.indices.index import Dim
 from ....ir.record import record
 from ...tracing.context.active import current
-from ...tracing.context.distance import bound_of, bounds_of, is_computed
+from ...tracing.context.distance import bound_of, bounds_of, is_computed, tell_bound
 from ...tracing.operand import as_dim, as_number, cast, to_tracer
 from ...tracing.values.tracer import SymbolicDim
 from .windows import axes_of, length_of
@@ -63,7 +63,10 @@ def _part(item: Any, size: Dim) -> Any:
         return item
     start, stop = ends_of(item, as_number(size))
     current().asked.measured = True
-    return Part(as_dim(start), as_dim(np.maximum(stop - start, 0)))
+    length: Any = np.maximum(stop - start, 0)
+    if is_computed(length):
+        tell_bound(current(), length, size)
+    return Part(as_dim(start), as_dim(length))
 
 
 def _is_plain(item: Any) -> bool:

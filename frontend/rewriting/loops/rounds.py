@@ -27,7 +27,7 @@ from ..regions.adopting import Adopted
 from ..regions.aliases import parted, returned, shared_alike
 from ..regions.branches import differ, may_be_lost, shown
 from ..regions.nests import Path
-from ..regions.optional import common, has_kind, kind_of
+from ..regions.optional import Kind, common, counts_rows, has_kind, kind_of
 from ..regions.raising import PYTHONS, is_pythons
 from ..regions.sharing import Key, Sharing
 from ..regions.state import (
@@ -83,6 +83,7 @@ class Loop:
         self.entry: Entry | None = None
         self.after: tuple[Any, ...] = ()
         self.growths: dict[int, Growth] = {}  # of lists that rounds make longer or shorter
+        self.rows: dict[int, Kind | None] = {}  # what arrays are like whose rows are counted
         self.longer: dict[int, Form] = {}  # what such lists, or what may be None, is to begin as
         self.sharing = Sharing()
         self.apart: set[Path] = set()  # lists that are one before the loop, and not after a round
@@ -221,6 +222,8 @@ class Loop:
         """Raises OtherCarryError where a round has changed the length of a list, and the loop has
         to begin with room for all that rounds may add."""
         kind = common([self.first[at], value])
+        if counts_rows(kind) and self.rows.setdefault(at, kind) != kind:
+            return  # each round has more of them than the one before
         if kind is not None and not (has_kind(self.first[at], kind) and has_kind(value, kind)):
             self.longer[at] = kind, None
             raise OtherCarryError

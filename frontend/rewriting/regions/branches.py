@@ -28,6 +28,7 @@ from ..source.exits import RESULT, RETURNED
 from .adopting import Adopted
 from .nests import items_of, lists_of
 from .raising import raised_by
+from .rows import Rows
 from .state import (
     UNBOUND,
     Entry,
@@ -76,7 +77,9 @@ def if_(test: Any, then: Part, other: Part, get: Get, put: Put, names: Sequence[
         if not longer:
             break
         wanted |= longer
-        region.before = ctx.apply(formed, (region.before, wanted))
+        # Rows are counted where ways end: each may have more than there were before.
+        region.before = ctx.apply(formed, (region.before, {
+            at: form for at, form in wanted.items() if not isinstance(form[0], Rows)}))
         region.put(region.before)
     merge = _Merge(ways, region)
     region.put(merge.bound(regions.branched(ctx, flag, merge.regions())))

@@ -15,7 +15,9 @@ from typing import Any
 
 from ...tracing.arrays.growing import Item
 from ...tracing.arrays.maybe import Maybe, is_maybe
+from ...tracing.arrays.selection import Firsts
 from ...tracing.context.active import active
+from .rows import Rows, as_rows, common_rows, is_rows
 from .state import UNBOUND
 
 
@@ -23,7 +25,7 @@ class Slots(dict[Any, Any]):
     """What items of lists and dicts are like, by their places, of those that may be None."""
 
 
-Kind = Item | Slots
+Kind = Item | Rows | Slots
 
 
 def _is_nest(value: Any) -> bool:
@@ -38,6 +40,8 @@ def has_kind(value: Any, kind: Kind) -> bool:
     """Whether a value is bound so already."""
     if isinstance(kind, Slots):
         return all(has_kind(value[key], each) for key, each in kind.items())
+    if isinstance(kind, Rows):
+        return is_rows(value, kind)
     return is_maybe(value) and bool(value.maybe.item == kind)
 
 
@@ -46,10 +50,18 @@ def kind_of(value: Any) -> Kind | None:
     if is_maybe(value):
         found: Item = value.maybe.item
         return found
+    if type(value) is Firsts:
+        return Rows(value.array.type)
     if not _is_nest(value):
         return None
     return Slots((key, kind) for key in _keys(value)
                  if (kind := kind_of(value[key])) is not None) or None
+
+
+def counts_rows(kind: Kind | None) -> bool:
+    """Whether a value of that kind is, or has, an array of which the rows are counted."""
+    return isinstance(kind, Rows) or (
+        isinstance(kind, Slots) and any(map(counts_rows, kind.values())))
 
 
 def as_maybe(value: Any, kind: Kind) -> Any:
@@ -57,10 +69,13 @@ def as_maybe(value: Any, kind: Kind) -> Any:
     if has_kind(value, kind):
         return value
     if isinstance(kind, Slots):
+        if type(value) is tuple:
+            return tuple([as_maybe(each, kind[at]) if at in kind else each
+                          for at, each in enumerate(value)])
         for key, each in kind.items():
             value[key] = as_maybe(value[key], each)
         return value
-    return Maybe.of(value, kind).bound()
+    return as_rows(value, kind) if isinstance(kind, Rows) else Maybe.of(value, kind).bound()
 
 
 def common(values: Sequence[Any]) -> Kind | None:
@@ -75,7 +90,12 @@ def common(values: Sequence[Any]) -> Kind | None:
             return None
         return Slots((key, kind) for key in _keys(first)
                      if (kind := common([value[key] for value in values])) is not None) or None
-    return _common(values)
+    if type(first) is tuple and all(type(value) is tuple and len(value) == len(first)
+                                    for value in values):
+        items = [common_rows(items) for items in zip(*values, strict=True)]
+        if any(items):
+            return Slots((at, kind) for at, kind in enumerate(items) if kind is not None)
+    return common_rows(values) or _common(values)
 
 
 def _common(values: Sequence[Any]) -> Item | None:

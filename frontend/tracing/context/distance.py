@@ -17,7 +17,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ....ir.graph import Node, Value, freeze
-from ....ir.indices.index import Dim, symbol, symbols_of
+from ....ir.indices.dims import nonnegative
+from ....ir.indices.index import Dim, positive, symbol, symbols_of
+from ....ir.indices.walk import substitute
 from ....ir.record import field, record
 from ..operand import as_dim
 from ..values.tracer import SymbolicDim, Tracer
@@ -186,13 +188,42 @@ def tell_end(ctx: TraceContext, number: str, rounds: Dim | None) -> None:
 def tell_bound(ctx: TraceContext, x: Tracer, most: Dim, least: Dim = 0,
                longest: Dim | None = None) -> None:
     """Say what an integer is at most, and at least."""
-    _sums(ctx).bounds[x.value] = Bounds(least, most, most if longest is None else longest)
+    found = Bounds(least, most, most if longest is None else longest)
+    for value in (x.value, ctx.value_of(x)):  # around a region, and in it
+        _sums(ctx).bounds[value] = found
 
 
 def bound_of(ctx: TraceContext, x: Any) -> Dim | None:
     """What an integer is at most, if that was said or it is known."""
     found = bounds_of(ctx, x)
     return None if found is None else found.most
+
+
+def most_of(found: Bounds | None) -> Dim | None:
+    """What an integer is at most, in any round of the loops around."""
+    if found is None:
+        return None
+    gap = found.longest - found.most
+    return positive(found.longest if isinstance(gap, int) and gap >= 0 else found.most)
+
+
+def capacity_of(ctx: TraceContext, dim: Dim) -> Dim | None:
+    """What a dim is at most, in sizes of arguments; None where it counts on one that a number has
+    become of which that is not known."""
+    numbers = ctx.root.numbers
+    names = [name for name in symbols_of(dim) if name in numbers]
+    limits: dict[str, Dim] = {}
+    for name in names:
+        home, value = numbers[name]
+        most = most_of(_bounds(home, value, _DEPTH))
+        if most is None:
+            return None
+        limits[name] = most
+    if not names:
+        return dim
+    found = substitute(dim, limits)
+    facts = [fact for name, most in limits.items() for fact in (symbol(name), most - symbol(name))]
+    return capacity_of(ctx, found) if nonnegative(found - dim, tuple(facts)) else None
 
 
 def bounds_of(ctx: TraceContext, x: Any) -> Bounds | None:
