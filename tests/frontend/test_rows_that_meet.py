@@ -165,3 +165,71 @@ def test_rows_without_a_bound_have_no_common_array() -> None:
 
     with pytest.raises(weft.Error, match="W102"):
         weft.compile(f)(V, np.array([1.0, 2.0]))
+
+
+def written_after_a_branch(x: Any, k: Any) -> Any:
+    y = x[:k[0]]
+    if x.sum() > 3:
+        y = x[k[0]:k[1] + 1]
+    y[0] = 99.0
+    return y.sum(), x * 1
+
+
+def written_of_a_copy(x: Any, k: Any) -> Any:
+    y = x[x > -2]
+    if x.sum() > 3:
+        y = y[1:]
+    y[0] = 99.0
+    return y * 1, x * 1
+
+
+def written_by_another_name(x: Any, k: Any) -> Any:
+    y = np.sort(x[x > -20])
+    z = y
+    if x.sum() > 3:
+        y = y[1:]
+    y[0] = 99.0
+    return y * 1, z * 1
+
+
+def written_around(x: Any, k: Any) -> Any:
+    y = x[:k[0]]
+    if x.sum() > 3:
+        y = y[1:]
+    x[1] = 77.0
+    return y * 1
+
+
+def written_in_rounds(x: Any, k: Any) -> Any:
+    y = x[:k[0]]
+    for i in range(40):
+        y = x[i % 3:k[1]]
+        y[0] += 1
+    return y * 1, x * 1
+
+
+def written_after_rounds(x: Any, k: Any) -> Any:
+    y = x[:k[0]]
+    for i in range(40):
+        y = x[i % 3:k[1]]
+    y[0] = 99.0
+    return y * 1, x * 1
+
+
+@pytest.mark.parametrize(("program", "refused"), [
+    (written_after_a_branch, True), (written_of_a_copy, False), (written_by_another_name, True),
+    (written_around, False), (written_in_rounds, False), (written_after_rounds, False)])
+def test_they_are_views_of_what_they_were_views_of(
+    program: Callable[[Any, Any], Any], refused: bool
+) -> None:
+    for sign in (1.0, -0.1):
+        x, k = np.arange(10.0) * sign, np.array([3, 7])
+        wanted = program(own := x.copy(), k)
+        if refused:
+            with pytest.raises(weft.Error, match="W203"):
+                weft.compile(program)(x, k)
+            continue
+        found = weft.compile(program)(x, k)
+        for got, want in zip(weft.tree.leaves((found, x)), weft.tree.leaves((wanted, own)),
+                             strict=True):
+            np.testing.assert_allclose(got, want)

@@ -18,6 +18,7 @@ from ....ir.indices.dims import nonnegative
 from ....ir.indices.index import product, symbols_of
 from ....ir.record import record
 from ....ir.types import TensorType, dtype_of, number_kind
+from ...tracing.arrays import views
 from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.selection import Firsts, Run, Selection
 from ...tracing.context.active import active, current
@@ -47,13 +48,22 @@ def as_rows(value: Any, kind: Rows) -> Any:
     x: Tracer = value.settled() if isinstance(value, Selection) else ctx.apply(to_tracer, (value,))
     size, most = x.type.shape[0], kind.type.shape[0]
 
-    def rest() -> Tracer:
-        return broadcast(to_tracer(x.type.dtype.numpy.type(0)), (most - size, *x.type.shape[1:]))
+    def longer(base: Any) -> Any:
+        rest = (most - base.type.shape[0], *base.type.shape[1:])
+        return np.concatenate([base, current().apply(lambda: broadcast(
+            to_tracer(base.type.dtype.numpy.type(0)), rest), ())])
 
-    array = x if size == most else np.concatenate([x, ctx.apply(rest, ())])
+    def shorter(base: Any, new: Any) -> Any:
+        return current().emit("slice", new, start=(0,) * base.ndim, step=(1,) * base.ndim,
+                              shape=base.type.shape)
+
+    array = x
+    if size != most:
+        array = longer(x)
+        views.link(array, views.Indexed(x, longer, shorter))  # who writes to them writes to x
     count: Tracer = ctx.apply(lambda: Tracer(ctx, ctx.dim(size)), ())
     tell_bound(ctx, count, most)
-    return Firsts(array, count, ctx.builder.locs)
+    return Firsts(array, count, ctx.builder.locs, shares=True)
 
 
 def common_rows(values: Sequence[Any]) -> Rows | None:
