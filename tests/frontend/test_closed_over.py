@@ -201,7 +201,7 @@ def test_writes_need_no_python() -> None:
 
 
 def repeated(x: Any) -> Any:
-    return np.concatenate([x * at for at in range(COUNTS[0])]) if COUNTS[1] > 1 else x
+    return np.concatenate([x * at for at in COUNTS.tolist()]) if COUNTS[1] > 1 else x
 
 
 @pytest.mark.parametrize("function", [

@@ -58,10 +58,6 @@ def rows(v: Any, w: Any) -> Any:
     return a, a.mean(0)
 
 
-def zeros_or_some(v: Any, w: Any) -> Any:
-    return np.zeros(3) if v.sum() > 3 else v[v > 0]
-
-
 def in_a_tuple(v: Any, w: Any) -> Any:
     pair = v[v > 0], 1.0
     if v.sum() > 3:
@@ -131,7 +127,7 @@ def two_names(v: Any, w: Any) -> Any:
 
 PROGRAMS: tuple[Callable[[Any, Any], Any], ...] = (
     sorted_on_one_way, shorter_on_one_way, an_array_or_some_of_it, longer_on_one_way, a_slice, rows,
-    zeros_or_some, in_a_tuple, in_a_dict, returned, in_an_expression, best_of_rounds,
+    in_a_tuple, in_a_dict, returned, in_an_expression, best_of_rounds,
     fewer_in_each_round, branches_in_rounds, a_sieve, two_names)
 
 

@@ -89,9 +89,8 @@ def common_rows(values: Sequence[Any]) -> Rows | None:
 
 
 def _is_counted(value: Any) -> bool:
-    """Whether values say how many rows there are."""
-    if isinstance(value, Selection):
-        return True
+    """Whether values say how many rows an array has. Elements under a mask have those of all: where
+    nothing else meets them, ways choose masks."""
     dims = value.type.shape[:1] if issubclass(type(value), Tracer) else ()
     return any(not current().root.numbers.keys().isdisjoint(symbols_of(dim)) for dim in dims)
 
