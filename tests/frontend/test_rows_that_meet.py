@@ -142,6 +142,7 @@ def test_like_numpy(program: Callable[[Any, Any], Any]) -> None:
             np.testing.assert_allclose(got, want)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("program", [sorted_on_one_way, best_of_rounds, branches_in_rounds])
 def test_gradients(program: Callable[[Any, Any], Any]) -> None:
     def total(v: Any) -> Any:

@@ -59,8 +59,13 @@ def in_a_branch(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
 FORMS = {form.__name__: form for form in (in_a_loop, in_a_while, in_a_branch)}
 
 
-PAIRS = [pytest.param(name, form, marks=() if name == "convolve" or form == "in_a_loop" else
-                      pytest.mark.long) for name in FUNCTIONS for form in FORMS]
+def mostly_long(names: Any, first: str) -> list[Any]:
+    """All of them, of which those of one name are run by newcomers."""
+    return [pytest.param(*name, marks=() if name[0] == first else pytest.mark.long)
+            for name in names]
+
+
+PAIRS = mostly_long([(name, form) for name in FUNCTIONS for form in FORMS], "trapezoid")
 
 
 def rows(f: Callable[[Any], Any], x: Any) -> Any:
@@ -98,7 +103,7 @@ def test_gradients_and_batches_of_them(name: str, form: str) -> None:
     agree(weft.compile(lambda x: weft.jvp(f, (x,), (np.ones_like(x),))[1])(X[0]), wanted.sum())
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", mostly_long([(name,) for name in FUNCTIONS], "interp"))
 def test_gradients_of_batches(name: str) -> None:
     f = FUNCTIONS[name]
     agree(weft.compile(weft.vmap(f))(X), rows(f, X))
@@ -108,7 +113,8 @@ def test_gradients_of_batches(name: str) -> None:
     agree(weft.compile(weft.vmap(weft.vmap(f)))(twice), rows(lambda x: rows(f, x), twice))
 
 
-@pytest.mark.parametrize("name", ["convolve", "trapezoid", "roll"])
+@pytest.mark.parametrize("name", mostly_long(
+    [("convolve",), ("trapezoid",), ("roll",)], "trapezoid"))
 def test_gradients_of_gradients(name: str) -> None:
     f = in_a_loop(FUNCTIONS[name])
     first = weft.compile(weft.grad(f))
