@@ -81,20 +81,22 @@ def renamed(graph: Graph, names: Mapping[str, Dim]) -> Graph:
     clone = Clone(graph)
     clone.params()
     for node in graph.nodes:
-        clone.node(node).attrs = {name: _renamed(attr, names) for name, attr in node.attrs.items()}
+        clone.node(node).attrs = {name: substituted(attr, names)
+                                  for name, attr in node.attrs.items()}
     for value in clone.graph.values():
-        value.type = _renamed(value.type, names)
+        value.type = substituted(value.type, names)
     return clone.finish()
 
 
-def _renamed(attr: Any, names: Mapping[str, Dim]) -> Any:
+def substituted(attr: Any, names: Mapping[str, Dim]) -> Any:
+    """A type or an attribute with other dims in the place of symbols."""
     match attr:
         case Expr():
             return substitute(attr, names)
         case TensorType():
-            return attr.with_shape(_renamed(attr.shape, names))
+            return attr.with_shape(substituted(attr.shape, names))
         case tuple():
-            return tuple(_renamed(item, names) for item in attr)
+            return tuple(substituted(item, names) for item in attr)
         case Graph():
             return renamed(attr, names)
     return attr

@@ -12,8 +12,8 @@ from typing import cast
 from ...ir.graph import Graph, Value, all_nodes
 from ...ir.indices.dims import node_requirements, nonnegative
 from ...ir.indices.index import Expr, symbol, symbols_of
-from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
+from ...ir.plans.partition import sizes_measured
 from ...ir.types import I64
 from .arrays.selection import computed_alike
 from .context.recorder import TraceContext
@@ -56,8 +56,7 @@ def asks_where_it_may_not_be(graph: Graph, asserts: bool) -> bool:
     """Whether a way of a branch, or a round, asks something of a size that is measured before it:
     that is asked when it is measured, whichever way is taken (``s.min() if len(s) else 0.0``). So
     is what stands behind an assertion."""
-    measured = {name for node in graph.nodes if node.op.kind is Kind.EXTENT
-                for name in symbols_of(node.attrs["size"])}
+    measured = sizes_measured(graph.nodes)
     inner = (each for node in graph.nodes for attr in node.attrs.values()
              if isinstance(attr, Graph) for each in all_nodes(attr))
     return bool(measured) and any(

@@ -24,13 +24,13 @@ each other arrays (``runtime/flow``) or by processes that send them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..graph import Graph, Node, apart, control_of, talks
 from ..indices.index import Expr, symbol, symbols_of
 from ..ops.control.region import Looping
-from ..ops.op import MEASURED
+from ..ops.op import MEASURED, Kind
 from ..record import record
 from ..types import BOOL, Device, TensorType
 from .plan import Slot
@@ -132,6 +132,12 @@ def symbols_told_in(graph: Graph) -> set[str]:
     """The sizes that are known when a resource of the graph has answered, or a number is."""
     return {name for node in graph.nodes if node.op.kind in MEASURED
             for value in node.results for name in _symbols(value.type)}
+
+
+def sizes_measured(nodes: Iterable[Node]) -> frozenset[str]:
+    """The sizes that some of the nodes make of numbers."""
+    return frozenset().union(*(symbols_of(node.attrs["size"]) for node in nodes
+                               if node.op.kind is Kind.EXTENT))
 
 
 def symbols_of_node(node: Node) -> set[str]:

@@ -10,14 +10,14 @@ another name in each of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from itertools import count
 
 from ...ir.graph import Graph, Node, all_nodes, control_of, with_bodies
-from ...ir.indices.index import symbol, symbols_of
+from ...ir.indices.index import symbol
 from ...ir.ops.control.region import Calling
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
+from ...ir.plans.partition import sizes_measured
 from ...ir.record import record
 from ..clone import Clone, renamed
 
@@ -26,7 +26,7 @@ def inline_regions(graph: Graph) -> Graph:
     """A graph without calls and fused regions: their bodies' nodes stand in their place."""
     if not any(_stands_for_nodes(node) or node.op.becomes for node in all_nodes(graph)):
         return graph
-    return _Inlining(set(_sizes(all_nodes(graph))), set()).run(graph)
+    return _Inlining({*sizes_measured(all_nodes(graph))}, set()).run(graph)
 
 
 @record(frozen=True)
@@ -47,14 +47,14 @@ class _Inlining:
                     copy.op = OPS[node.op.becomes]
                 if node.op.control is not None:
                     copy.attrs = with_bodies(node, self.run)
-                self.known.update(_sizes((node,)))
+                self.known.update(sizes_measured((node,)))
                 continue
             self._call(clone, node)
         return clone.finish()
 
     def _call(self, clone: Clone, node: Node) -> None:
         body = node.attrs["body"]
-        again = self.known.intersection(_sizes(all_nodes(body)))
+        again = self.known & sizes_measured(all_nodes(body))
         body = self.run(renamed(body, {name: symbol(self._fresh(name)) for name in sorted(again)}))
         for param, operand in zip(body.params, node.inputs, strict=True):
             clone.values[param] = clone.values[operand]
@@ -67,12 +67,6 @@ class _Inlining:
         made = next(each for at in count(2) if (each := f"{name}_{at}") not in self.sizes)
         self.sizes.add(made)
         return made
-
-
-def _sizes(nodes: Iterable[Node]) -> Iterator[str]:
-    for node in nodes:
-        if node.op.kind is Kind.EXTENT:
-            yield from symbols_of(node.attrs["size"])
 
 
 def _stands_for_nodes(node: Node) -> bool:

@@ -42,14 +42,16 @@ from ...ir.ops.axes.reduce import contract_letters
 from ...ir.ops.control.region import ENDLESS, Branching, Calling, Custom, Looping
 from ...ir.ops.op import Effect, Kind
 from ...ir.ops.table import OPS
+from ...ir.plans.partition import sizes_measured
 from ...ir.record import record, replace
 from ...ir.types import I64, TensorType
+from ..clone import renamed
 from ..control.bodies import live_values
 from .dependence import EVERYTHING
 from .harmless import guarded, harmless
-from .pullback import is_cheap, placed
+from .pullback import is_cheap
 from .rounds import most_rounds
-from .sized import enclosed, sizes_measured
+from .sized import enclosed
 from .support import CARRYING, leaving_out
 
 
@@ -444,7 +446,7 @@ class _Batch:
         begin = [Batched(value, mark) for value, mark in zip(inputs, given, strict=True)]
         more: list[tuple[str, Value]] = []  # that is carried besides
         if carries := _is_dear(test):
-            more.append(("left", self._those(*self.graph(placed(test, {loop.index: 0}), begin))))
+            more.append(("left", self._those(*self.graph(renamed(test, {loop.index: 0}), begin))))
         if len(node.results) > loop.carried:
             more.append(("rounds", self.builder.full(0, TensorType(I64, ()))))
         asks, asked = self.inside(test, given, loop.index)
@@ -462,7 +464,7 @@ class _Batch:
         ends: dict[str, Value] = {}
         if carries:
             state = [Batched(value, True) for value in body.results[:loop.carried]]
-            (again,) = inner.graph(placed(test, {loop.index: symbol(loop.index) + 1}),
+            (again,) = inner.graph(renamed(test, {loop.index: symbol(loop.index) + 1}),
                                    [*state, *params[loop.carried:]])
             ends["left"] = inner.builder.and_(left, inner.whole(again))
         if "rounds" in kept:

@@ -17,12 +17,12 @@ from ...ir.diagnose import error
 from ...ir.graph import Builder, Node, Value, control_of
 from ...ir.ops.control.region import Calling, Custom
 from ...ir.ops.table import OPS
+from ...ir.plans.partition import sizes_measured
 from ...ir.record import record
 from ...ir.types import BOOL
 from ..clone import Clone
 from .emit import emit_graph, emit_nodes
 from .pullback import Pull
-from .sized import sizes_measured
 from .support import Part, Support
 from .through import taken_through
 

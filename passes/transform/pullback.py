@@ -24,13 +24,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from ...ir.graph import Builder, Graph, Node, Value
 from ...ir.indices.index import Dim, Expr, symbols_of
-from ...ir.indices.walk import evaluate, substitute
+from ...ir.indices.walk import evaluate
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
+from ...ir.plans.partition import sizes_measured
 from ...ir.types import BOOL, TensorType
-from ..clone import Clone
+from ..clone import Clone, substituted
 from ..control.bodies import live_values
-from .sized import enclosed, sizes_measured
+from .sized import enclosed
 from .support import Part, Reach, Support
 
 CHEAP = 4      # additions for an element: a division or a square root, but no exponential
@@ -167,24 +168,7 @@ def copy_nodes(clone: Clone, nodes: Iterable[Node], places: Mapping[str, Dim]) -
         copy = clone.node(node)
         copy.after = ()
         if not places.keys().isdisjoint(symbols_within(tuple(node.attrs.values()))):
-            copy.attrs = {name: _placed(attr, places) for name, attr in node.attrs.items()}
-
-
-def placed(body: Graph, places: Mapping[str, Dim]) -> Graph:
-    """A body with other dims in the place of symbols."""
-    clone = Clone(body)
-    clone.params()
-    copy_nodes(clone, body.nodes, places)
-    return clone.finish()
-
-
-def _placed(attr: object, places: Mapping[str, Dim]) -> object:
-    """An attribute with other dims in the place of symbols."""
-    if isinstance(attr, Expr):
-        return substitute(attr, places)
-    if isinstance(attr, tuple):
-        return tuple(_placed(item, places) for item in attr)
-    return placed(attr, places) if isinstance(attr, Graph) else attr
+            copy.attrs = {name: substituted(attr, places) for name, attr in node.attrs.items()}
 
 
 def symbols_within(attr: object) -> frozenset[str]:

@@ -15,16 +15,9 @@ from collections.abc import Collection
 
 from ...ir.graph import Builder, Graph, Node, effects_of
 from ...ir.indices.index import symbols_of
-from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
-from ...ir.plans.partition import symbols_of_node
+from ...ir.plans.partition import sizes_measured, symbols_of_node
 from ..clone import Clone
-
-
-def sizes_measured(nodes: Collection[Node]) -> frozenset[str]:
-    """The sizes that some of the nodes make of numbers."""
-    return frozenset().union(*(symbols_of(node.attrs["size"]) for node in nodes
-                               if node.op.kind is Kind.EXTENT))
 
 
 def enclosed(graph: Graph, sizes: Collection[str]) -> Graph:

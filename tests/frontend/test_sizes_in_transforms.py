@@ -12,7 +12,8 @@ import pytest
 import weft
 from weft.ir.graph import all_nodes
 from weft.ir.ops.op import Kind
-from weft.passes.transform.sized import enclosed, sizes_measured
+from weft.ir.plans.partition import sizes_measured
+from weft.passes.transform.sized import enclosed
 
 X = np.random.default_rng(0).normal(size=(5, 30))
 KERNEL = np.array([1.0, 2.0, 1.0])

@@ -5,8 +5,9 @@ Each result is a ``Selection``: all that there might be, under a mask of what th
     np.flatnonzero(m)     0 1 2 3 4    where m holds
     np.unique(x)          x, sorted    where an element differs from the one before it
 
-So what is made of one has a size that is known: ``np.unique(x).size``, ``np.nonzero(m)[0].mean()``,
-``np.flatnonzero(x > 3)[0]``, ``np.diff(np.flatnonzero(m)).max()``, ``y[np.nonzero(m)] = 0``.
+So it is counted, reduced, indexed and stored as it is: ``np.unique(x).size``,
+``np.nonzero(m)[0].mean()``, ``np.flatnonzero(x > 3)[0]``, ``y[np.nonzero(m)] = 0``. What sorts,
+joins or searches takes an array of its size (``counted``).
 """
 
 from __future__ import annotations

@@ -38,6 +38,7 @@ LARGEST, SHAPE, NDIM, SIZE = frozenset((np.max, np.amax)), np.shape, np.ndim, np
 COUNT = np.count_nonzero
 EXTREMES = LARGEST | {np.min, np.amin}
 
+
 def is_mask(index: Any) -> bool:
     """True for an array of truth values, which chooses elements."""
     return isinstance(index, (np.ndarray, Tracer, Variable)) and index.dtype.kind == "b"

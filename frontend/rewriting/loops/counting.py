@@ -50,7 +50,6 @@ _BUILTINS = frozenset({
     "abs", "all", "any", "bool", "complex", "divmod", "enumerate", "float", "int", "isinstance",
     "len", "max", "min", "range", "reversed", "round", "sorted", "sum", "tuple", "zip"})
 _ROOM = 1 << 23  # numbers in a list of unknown length
-_SIZES = 10_000  # rounds, up to which arrays of sizes of their own are traced one by one
 PATIENCE = 1000  # nodes: a sixth of a second, about
 SIZED = 400      # nodes of rounds that are not found to be equal
 LARGE = 100      # elements
@@ -193,8 +192,7 @@ class Rounds:
     def end(self) -> None:
         """After the loop. Raises TracerError (W201) for lists with room for far more items than
         there may be: rounds that are traced one by one may tell that there are a few
-        (``if k % 100 == 0: frames.append(u)``). And for arrays with a size in each round, which the
-        host would make (``np.ones(k)``), unless there are very many rounds."""
+        (``if k % 100 == 0: frames.append(u)``)."""
         for name, value in zip(self.names, self.get(), strict=True):
             if not isinstance(value, GrowingList) or value.known is not None:
                 continue

@@ -2,8 +2,8 @@
 
 How many there are is not known while tracing. It is kept as the array and the mask; what is done
 with each element is done with all of the array's, a reduction leaves out the others, and
-``y[mask] = x[mask]`` chooses by the mask. How elements are sorted, searched and taken one by one is
-in ``numpy_api.select.chosen``. So is a slice with computed bounds, but a view of the array, where
+``y[mask] = x[mask]`` chooses by the mask. How elements are taken one by one is in
+``numpy_api.select.chosen``. A slice with computed bounds is one too, and a view of the array, where
 its size may not be measured (``numpy_api.select.windows``). For all else, and as a result, its
 elements become an array of a size that values say (``numpy_api.select.counted``).
 """
