@@ -15,7 +15,8 @@ from ...ir.graph import effects_of, writes
 from ...ir.indices.dims import differ
 from ...ir.indices.index import Dim
 from ...ir.types import I64, TensorType
-from ...passes.transform.batch import Batched, batch
+from ...passes.transform.batch import batch
+from ...passes.transform.examples import Batched
 from ..engine.eager import run_eagerly
 from ..face import tree
 from ..face.signature import Signature

@@ -35,7 +35,8 @@ from ...ir.ops.control.region import Looping
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
 from ..clone import Clone
-from ..transform.batch import Batched, batch
+from ..transform.batch import batch
+from ..transform.examples import Batched
 from ..transform.pullback import is_cheap, symbols_within
 from .bodies import live_values
 

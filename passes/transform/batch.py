@@ -3,11 +3,7 @@
 ``batch`` walks the nodes in order. A value that depends on the batch has one more axis, the first;
 all others are computed once. The rules follow from the kind of an op:
 
-    elementwise                        what is not batched is broadcast
-    views, reductions, running sums    axes move up by one
-    contract {"mk,kn->mn"}             one more letter: "zmk,kn->zmn"
-    gather, scatter                    one more index where the indices are batched: 0, 1, 2, ...
-    functions of the host              as they are, where they take stacks
+    ops that take a batch              as they are (``examples``)
     cond of a batch of conditions      both bodies, and select
     while, tested for each example     rounds until none is left; what is done keeps its state:
                                        while any(test(s)): s = select(test(s), body(s), s)
@@ -19,12 +15,10 @@ all others are computed once. The rules follow from the kind of an op:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
-from types import MappingProxyType
-from typing import Any
 
-from ...ir.diagnose import Error, error
+from ...ir.diagnose import error
 from ...ir.graph import (
     Builder,
     Graph,
@@ -37,8 +31,6 @@ from ...ir.graph import (
     writes,
 )
 from ...ir.indices.index import Dim, symbol
-from ...ir.letters import LETTERS
-from ...ir.ops.axes.reduce import contract_letters
 from ...ir.ops.control.region import ENDLESS, Branching, Calling, Custom, Looping
 from ...ir.ops.op import Effect, Kind
 from ...ir.ops.table import OPS
@@ -48,47 +40,12 @@ from ...ir.types import I64, TensorType
 from ..clone import renamed
 from ..control.bodies import live_values
 from .dependence import EVERYTHING
+from .examples import Batched, Examples
 from .harmless import guarded, harmless
 from .pullback import is_cheap
 from .rounds import most_rounds
 from .sized import enclosed
 from .support import CARRYING, leaving_out
-
-
-@record(frozen=True)
-class Batched:
-    """A value, and whether its first axis is that of the batch."""
-
-    value: Value
-    is_batched: bool
-
-
-def _up(attr: Any, size: Dim) -> Any:
-    """Numbers of axes, with an axis before them."""
-    return tuple(axis + 1 for axis in attr) if isinstance(attr, tuple) else attr + 1
-
-
-def _first(extent: int) -> Callable[[Any, Dim], Any]:
-    """An entry for each axis, with one for the new axis; a number stays."""
-    return lambda attr, size: (extent, *attr) if isinstance(attr, tuple) else attr
-
-
-# What an axis before all others makes of the attributes of views.
-_VIEWS: Mapping[str, Callable[[Any, Dim], Any]] = MappingProxyType({
-    "axis": _up, "along": _up,
-    "axes": lambda attr, size: (0, *_up(attr, size)),
-    "perm": lambda attr, size: (0, *_up(attr, size)),
-    "shape": lambda attr, size: (size, *attr),
-    "start": _first(0), "step": _first(1), "low": _first(0), "high": _first(0),
-    "interior": _first(0),
-})
-_AXES = MappingProxyType({"axis": _up, "axes": _up})
-_NOTHING: Mapping[str, Callable[[Any, Dim], Any]] = MappingProxyType({})
-# Kinds of which the op itself takes a batch of all operands, and their attributes.
-_NATIVE = MappingProxyType({
-    Kind.MAP: _NOTHING, Kind.COMPLEX: _NOTHING, Kind.ALIAS: _NOTHING, Kind.SORT: _NOTHING,
-    Kind.VIEW: _VIEWS, Kind.REDUCE: _AXES, Kind.SCAN: _AXES, Kind.HOST: _AXES,
-})
 
 
 def batch(
@@ -103,13 +60,11 @@ def batch(
 
 
 @record(frozen=True)
-class _Batch:
-    """A graph to which nodes for ``size`` examples are added; ``indices`` are the symbols of the
-    loops around it. Where not all examples come by, ``active`` says which do: what the others
-    compute is not asked for, and must not fail."""
+class _Batch(Examples):
+    """A graph to which nodes for examples are added; ``indices`` are the symbols of the loops
+    around it. Where not all examples come by, ``active`` says which do: what the others compute is
+    not asked for, and must not fail."""
 
-    builder: Builder
-    size: Dim
     indices: tuple[str, ...] = ()
     active: Value | None = None
 
@@ -152,30 +107,6 @@ class _Batch:
                         for x, mark in zip(inner.left_out(results), wanted, strict=True)]
         return made
 
-    # -- values ---------------------------------------------------------------------------------
-
-    def type_of(self, type_: TensorType) -> TensorType:
-        """The type of a batch."""
-        return type_.with_shape((self.size, *type_.shape))
-
-    def whole(self, x: Batched) -> Value:
-        """A value with the axis of the batch: repeated if it has none."""
-        if x.is_batched:
-            return x.value
-        type_ = x.value.type
-        made: Value = self.builder.broadcast(x.value, shape=(self.size, *type_.shape),
-                                             axes=tuple(range(1, type_.rank + 1)))
-        return made
-
-    def moved(self, value: Value, source: int, to: int) -> Value:
-        """An axis in another place."""
-        order = list(range(value.type.rank))
-        order.insert(to, order.pop(source))
-        if source == to:
-            return value
-        made: Value = self.builder.transpose(value, perm=tuple(order))
-        return made
-
     def left_out(self, given: Sequence[Batched]) -> Sequence[Batched]:
         """The values, of which those of examples that do not come by have the gradient 0 whatever
         the slopes around them. Ops that carry no masks get them here (``support``)."""
@@ -193,7 +124,7 @@ class _Batch:
                 node.op.effect is Effect.ASSERTS and self.active is not None):
             if node.op.control is None:
                 operands = self._harmless(node, operands)
-            return self._all(False, self.builder.emit(
+            return self.all(False, self.builder.emit(
                 node.op, [x.value for x in operands], node.attrs).results)
         if node.op.kind not in CARRYING:
             operands = self.left_out(operands)
@@ -209,31 +140,16 @@ class _Batch:
             raise error("W113", f"{node.name} assigns a value that depends on the batch of a vmap, "
                                 "whose examples have no order", locs=node.locs,
                         hint="return the value, and assign a sum or a mean of all outside")
-        return self._compute(node, self._harmless(node, operands))
-
-    def _compute(self, node: Node, operands: Sequence[Batched]) -> list[Batched]:
-        match node.op.kind:
-            case Kind.CONTRACT:
-                return [self._contract(node, operands)]
-            case Kind.GATHER:
-                return [self._gather(node, operands)]
-            case Kind.SCATTER:
-                return [self._scatter(node, operands)]
-            case Kind.SEARCH if not operands[0].is_batched:
-                return self._all(True, self.builder.emit(
-                    node.op, [x.value for x in operands], node.attrs).results)
-            case kind if kind in _NATIVE:
-                made = self._native(node, operands, _NATIVE[kind])
-                if made is not None:
-                    return self._all(True, made)
-        return self._one_by_one(node, operands)
+        given = self._harmless(node, operands)
+        made = self.computed(node, given)
+        return self._one_by_one(node, given) if made is None else made
 
     def _asserted(self, node: Node, holds: Value) -> list[Batched]:
         """What has to hold, does for each example that comes by."""
         b = self.builder
         if self.active is not None:
             holds = b.or_(b.not_(self.active), self.whole(Batched(holds, holds.type.rank > 0)))
-        return self._all(False, b.emit(node.op, [b.all(holds, axes=(0,))], node.attrs).results)
+        return self.all(False, b.emit(node.op, [b.all(holds, axes=(0,))], node.attrs).results)
 
     def _harmless(self, node: Node, operands: Sequence[Batched]) -> Sequence[Batched]:
         """Operands with which a node does not fail for examples that do not come by."""
@@ -247,73 +163,6 @@ class _Batch:
         """The same graph, for those of the examples that come by here."""
         return replace(self, active=condition if self.active is None else
                        self.builder.and_(self.active, condition))
-
-    def _all(self, batched: bool, values: Iterable[Value]) -> list[Batched]:
-        return [Batched(value, batched) for value in values]
-
-    def _native(
-        self, node: Node, operands: Sequence[Batched],
-        changes: Mapping[str, Callable[[Any, Dim], Any]],
-    ) -> Sequence[Value] | None:
-        """The op of a batch of its operands, if its row takes one and gives one of its results."""
-        attrs = {name: changes[name](attr, self.size) if name in changes else attr
-                 for name, attr in node.attrs.items()}
-        # Functions of the host may have integers that are sizes.
-        stay = [node.op.kind is Kind.HOST and not x.is_batched and x.value.dtype.is_int
-                for x in operands]
-        types = [x.value.type if x.is_batched or keeps else self.type_of(x.value.type)
-                 for x, keeps in zip(operands, stay, strict=True)]
-        try:
-            found = node.op.infer(*types, **attrs)
-        except Error:
-            return None
-        if node.op.foreign or found != tuple(self.type_of(x.type) for x in node.results):
-            return None
-        inputs = [x.value if keeps else self.whole(x)
-                  for x, keeps in zip(operands, stay, strict=True)]
-        return self.builder.emit(node.op, inputs, attrs).results
-
-    def _contract(self, node: Node, operands: Sequence[Batched]) -> Batched:
-        lhs, rhs, out = contract_letters(node.attrs["dims"])
-        new = next(letter for letter in LETTERS if letter not in lhs + rhs)
-        left, right = (new + letters if x.is_batched else letters
-                       for letters, x in zip((lhs, rhs), operands, strict=True))
-        made = self.builder.emit(node.op, [x.value for x in operands],
-                                 {"dims": f"{left},{right}->{new}{out}"})
-        return Batched(made.results[0], True)
-
-    def _gather(self, node: Node, operands: Sequence[Batched]) -> Batched:
-        x, *indices = operands
-        axes = node.attrs["axes"]
-        if not any(index.is_batched for index in indices):
-            made = self.builder.emit(node.op, [each.value for each in operands],
-                                     {"axes": _up(axes, self.size)}).results[0]
-            return Batched(self.moved(made, indices[0].value.type.rank, 0), True)
-        places = [self.whole(index) for index in indices]
-        if x.is_batched:
-            places, axes = [self._number(places[0]), *places], (0, *_up(axes, self.size))
-        return Batched(self.builder.emit(node.op, [x.value, *places], {"axes": axes}).results[0],
-                       True)
-
-    def _scatter(self, node: Node, operands: Sequence[Batched]) -> Batched:
-        x, updates, *indices = operands
-        axes = _up(node.attrs["axes"], self.size)
-        base, new = self.whole(x), self.whole(updates)
-        if any(index.is_batched for index in indices):
-            places = [self.whole(index) for index in indices]
-            places, axes = [self._number(places[0]), *places], (0, *axes)
-        else:
-            places = [index.value for index in indices]
-            new = self.moved(new, 0, places[0].type.rank)
-        return Batched(self.builder.emit(node.op, [base, new, *places], {"axes": axes}).results[0],
-                       True)
-
-    def _number(self, index: Value) -> Value:
-        """The number of the example, as an index beside another one."""
-        made: Value = self.builder.iota(axis=0, dtype=I64, shape=index.shape)
-        if index.dtype != I64:
-            made = self.builder.cast(made, dtype=index.dtype)
-        return made
 
     def _one_by_one(self, node: Node, operands: Sequence[Batched]) -> list[Batched]:
         """A scan over the batch whose body is the node."""
@@ -332,7 +181,7 @@ class _Batch:
         made = self.builder.emit(OPS["scan"], [operands[at].value for at in order], {
             "carried": 0, "scanned": sum(x.is_batched for x in operands), "length": self.size,
             "reverse": False, "index": index, "body": body})
-        return self._all(True, made.results)
+        return self.all(True, made.results)
 
     # -- control flow ---------------------------------------------------------------------------
 
@@ -479,7 +328,7 @@ class _Batch:
             {**node.attrs, "carried": at + count, "test": some, "body": body,
              "limit": ENDLESS if known is None else known}).results)
         del results[at:at + count]
-        return self._unstacked(loop, self._all(True, results))
+        return self._unstacked(loop, self.all(True, results))
 
     def _those(self, left: Batched) -> Value:
         """Which examples are left, of those that come by."""

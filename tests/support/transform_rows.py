@@ -27,7 +27,8 @@ from weft.ir.ops.op import Kind, OpDef, Sample
 from weft.ir.ops.table import OPS
 from weft.ir.types import C128, F64, DType, TensorType, as_dtype
 from weft.ir.verify.verifier import verify_graph
-from weft.passes.transform.batch import Batched, batch
+from weft.passes.transform.batch import batch
+from weft.passes.transform.examples import Batched
 from weft.passes.transform.forward import jvp
 from weft.passes.transform.reverse import vjp
 
