@@ -18,10 +18,7 @@ from __future__ import annotations
 import inspect
 import os
 import threading
-import weakref
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, islice
@@ -40,6 +37,7 @@ from ..stays import Stays
 from ..tracing.context.recorder import ACTIVE
 from ..tracing.context.scope import checked_name
 from ..tracing.spec import Spec
+from .streams import Stream
 
 Keys = Callable[[int], Iterator[Any]]
 """The keys of an epoch, of which the number is given."""
@@ -217,7 +215,7 @@ class Input(Stays):
         self._dataset = dataset
         self._position = 0
         self._lock = threading.Lock()
-        self._stream: _Stream | None = None
+        self._stream: Stream | None = None
         Input.living.add(self)
 
     @property
@@ -236,7 +234,9 @@ class Input(Stays):
                         hint="take the element outside, and pass it as an argument")
         with self._lock:
             if self._stream is None:
-                self._stream = _Stream(self._dataset, self._position)
+                data = self._dataset
+                self._stream = Stream(islice(data.keys(0), self._position, None),
+                                      data.reading.one, data.ahead, data.threads)
             try:
                 element = self._stream.next()
             except BaseException as problem:
@@ -280,62 +280,6 @@ def _forked() -> None:
 
 
 os.register_at_fork(after_in_child=_forked)
-
-
-class _Stream:
-    """The elements from one position on; the executor's threads end with it."""
-
-    def __init__(self, dataset: Dataset, position: int) -> None:
-        self._turns = _Turns(islice(dataset.keys(0), position, None), dataset.reading.one)
-        self._tickets = count()
-        self._ahead = dataset.ahead
-        self._tasks: deque[Future[Any]] = deque()
-        self._executor = ThreadPoolExecutor(dataset.threads, "weft-data") if self._ahead else None
-        if self._executor is not None:
-            self._end = weakref.finalize(self, self._executor.shutdown, False,
-                                         cancel_futures=True)
-
-    def abandon(self) -> None:
-        """Its threads are those of another process."""
-        if self._executor is not None:
-            self._end.detach()
-
-    def next(self) -> Any:
-        if self._executor is None:
-            return self._turns.read(next(self._tickets))
-        while len(self._tasks) <= self._ahead:
-            task = self._executor.submit(self._turns.read, next(self._tickets))
-            self._tasks.append(task)
-        return self._tasks.popleft().result()
-
-    def close(self) -> None:
-        if self._executor is not None:
-            self._executor.shutdown(False, cancel_futures=True)
-
-
-class _Turns:
-    """Takes keys in the order of tickets, and reads their elements side by side.
-
-    Tasks are started in order, so what a task waits for has started and never waits for it.
-    """
-
-    def __init__(self, keys: Iterator[Any], read: Callable[[Any], Any]) -> None:
-        self._keys = keys
-        self._read = read
-        self._turn = 0
-        self._turned = threading.Condition()
-
-    def read(self, ticket: int) -> Any:
-        with self._turned:
-            self._turned.wait_for(lambda: self._turn == ticket)
-            self._turn += 1
-            self._turned.notify_all()
-            key = next(self._keys)
-        try:
-            return self._read(key)
-        except StopIteration as problem:  # which would end the data set, as nobody asked for
-            raise RuntimeError("the function that reads an element raised StopIteration"
-                               ) from problem
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ from ...ir.indices.dims import differ
 from ...ir.indices.index import Dim, product
 from ...ir.types import I64
 from ..numpy_api.arrange.shape import moveaxis, ravel
-from ..numpy_api.elements.elementwise import apply, name_of, resolve, writable
+from ..numpy_api.elements.elementwise import apply, name_of, writable
+from ..numpy_api.elements.resolving import resolve
 from ..numpy_api.registry import meaning
 from ..numpy_api.select.index import getitem
 from ..numpy_api.select.masks import is_mask

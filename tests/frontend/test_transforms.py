@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from references import slope
 
 from weft.frontend.engine.eager import run_eagerly
 from weft.frontend.library import nn
@@ -29,17 +30,6 @@ from weft.passes.prune import prune
 
 RNG = np.random.default_rng(1)
 Params = namedtuple("Params", "w b")
-
-
-def slope(function: Any, x: Any, eps: float = 1e-6) -> Any:
-    """Central differences of a scalar function of one float64 array."""
-    result = np.zeros_like(x)
-    for at in np.ndindex(x.shape):
-        up, down = x.copy(), x.copy()
-        up[at] += eps
-        down[at] -= eps
-        result[at] = (function(up) - function(down)) / (2 * eps)
-    return result
 
 
 X = RNG.normal(size=(3, 4))

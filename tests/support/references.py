@@ -13,6 +13,17 @@ import weft
 Array = np.ndarray[Any, Any]
 
 
+def slope(function: Callable[[Any], Any], x: Any, eps: float = 1e-6) -> Any:
+    """Central differences of a scalar function of one float64 array."""
+    result = np.zeros_like(x)
+    for at in np.ndindex(x.shape):
+        up, down = x.copy(), x.copy()
+        up[at] += eps
+        down[at] -= eps
+        result[at] = (function(up) - function(down)) / (2 * eps)
+    return result
+
+
 def check(
     function: Callable[..., Any], args: tuple[Any, ...], wanted: Any, rtol: float = 1e-10
 ) -> None:

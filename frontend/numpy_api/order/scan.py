@@ -19,8 +19,9 @@ from ...tracing.context.active import current
 from ...tracing.operand import axis_of, broadcast, cast, masked, required, shape_of, strong
 from ..arrange.join import concatenate
 from ..arrange.shape import ravel
-from ..elements.elementwise import REDUCTIONS, resolve
+from ..elements.elementwise import REDUCTIONS
 from ..elements.halves import PAIRWISE
+from ..elements.resolving import resolve
 from ..registry import meant, numpy
 
 _BOOL = np.dtype(bool)

@@ -22,11 +22,11 @@ import numpy as np
 
 from ...diagnose import error
 from ...indices.dims import differ
-from ...indices.index import Dim, Expr, bounds, divide, positive, product, row_major
+from ...indices.index import Dim, Expr, divide, positive, product, row_major
 from ...record import record
 from ...types import BOOL, NUMBERS, TensorType
 from ..op import Kind, OpDef, Sample
-from .adjoint import skewed, sliced, summed
+from .adjoint import sliced, summed
 
 Condition = tuple[Dim, Dim, Dim]
 
@@ -352,98 +352,33 @@ def _pad_grad(
     return (sliced(b, g, low, tuple(gap + 1 for gap in interior), x.shape),)
 
 
-def _skew_infer(
-    x: TensorType, *, axis: int, along: int, step: int, size: Dim, value: float
-) -> tuple[TensorType, ...]:
-    if not (0 <= axis < x.rank and 0 <= along < x.rank and axis != along):
-        raise error("W121", f"axes {axis} and {along} are no two axes of rank {x.rank}")
-    return (x.with_shape(tuple(size if at == axis else dim for at, dim in enumerate(x.shape))),)
-
-
-def _skew_view(
-    index: tuple[Dim, ...], types: tuple[TensorType, ...], out: TensorType, *, axis: int,
-    along: int, step: int, size: Dim, value: float,
-) -> list[Piece]:
-    moved, extent = index[axis] + index[along] * step, types[0].shape[axis]
-    low, high = bounds(moved)
-    inside = (low is not None and low >= 0 and high is not None and isinstance(extent, int)
-              and high < extent)
-    at = tuple(moved if dim == axis else i for dim, i in enumerate(index))
-    return [Piece(0, at, () if inside else ((moved, 0, extent),))]
-
-
-def _skew_ref(x: Any, *, axis: int, along: int, step: int, size: int, value: float) -> Any:
-    x = np.asarray(x)
-    shape = tuple(size if at == axis else dim for at, dim in enumerate(x.shape))
-    where = list(np.indices(shape, sparse=True))
-    where[axis] = where[axis] + where[along] * step
-    inside = (where[axis] >= 0) & (where[axis] < x.shape[axis])
-    if 0 in x.shape:
-        return np.full(shape, value, x.dtype)
-    where[axis] = np.clip(where[axis], 0, x.shape[axis] - 1)
-    return np.where(inside, x[tuple(where)], np.asarray(value, x.dtype))
-
-
-def _skew_grad(
-    b: Any, g: Any, x: Any, y: Any, *, axis: int, along: int, step: int, size: Dim, value: float
-) -> Any:
-    return (b.skew(g, axis=axis, along=along, step=-step, size=x.shape[axis], value=0.0),)
-
-
-def _window_infer(
-    x: TensorType, *, axis: int, along: int, size: Dim
-) -> tuple[TensorType, ...]:
-    types = _skew_infer(x, axis=axis, along=along, step=1, size=size, value=0.0)
-    needed = size + x.shape[along] - 1
-    if isinstance(needed, int) and isinstance(have := x.shape[axis], int) and needed > have:
-        raise error("W102", f"{size} windows of {x.shape[along]} in an axis of {have}")
-    return types
-
-
-def _window_view(
-    index: tuple[Dim, ...], types: tuple[TensorType, ...], out: TensorType, *, axis: int,
-    along: int, size: Dim,
-) -> list[Piece]:
-    at = tuple(i + index[along] if dim == axis else i for dim, i in enumerate(index))
-    return [Piece(0, at)]
-
-
-def _window_ref(x: Any, *, axis: int, along: int, size: int) -> Any:
-    x = np.asarray(x)
-    shape, strides = list(x.shape), list(x.strides)
-    shape[axis], strides[along] = size, strides[along] + strides[axis]
-    return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=False)
-
-
-def _window_grad(b: Any, g: Any, x: Any, y: Any, *, axis: int, along: int, size: Dim) -> Any:
-    return (skewed(b, g, axis, along, x.shape[axis]),)
-
-
-def _view(name: str, infer: Any, view: Any, ref: Any, grad: Any, doc: str, attrs: Any,
-          samples: tuple[Sample, ...], arity: int | None = 1, requires: Any = None,
-          alias: str = "", back: Any = None, moving: tuple[str, ...] = (),
-          taken: Any = None) -> OpDef:
+def view_row(
+    name: str, infer: Any, view: Any, ref: Any, grad: Any, doc: str, attrs: Any,
+    samples: tuple[Sample, ...], arity: int | None = 1, requires: Any = None, alias: str = "",
+    back: Any = None, moving: tuple[str, ...] = (), taken: Any = None,
+) -> OpDef:
+    """A row of the family."""
     return OpDef(name, Kind.VIEW, infer, arity, doc, attrs, ref=ref, view=view, back=back,
                  alias=alias, moving=moving, grad=grad, requires=requires, taken=taken,
                  differentiable=grad is not None, dtypes=NUMBERS, samples=samples)
 
 
 ROWS: tuple[OpDef, ...] = (
-    _view("identity", lambda x: (x,), _identity_view, lambda x: x,
+    view_row("identity", lambda x: (x,), _identity_view, lambda x: x,
           lambda b, g, x, y: (g,), "x under another name", {},
           tuple(Sample((shape,)) for shape in ((), (0,), (3, 5)))),
-    _view("stop_gradient", lambda x: (x,), _identity_view, lambda x: x, None,
+    view_row("stop_gradient", lambda x: (x,), _identity_view, lambda x: x, None,
           "x, through which no gradient flows", {}, (Sample(((3, 5),)),)),
-    _view("barrier", lambda x: (x,), _identity_view, lambda x: x, lambda b, g, x, y: (g,),
+    view_row("barrier", lambda x: (x,), _identity_view, lambda x: x, lambda b, g, x, y: (g,),
           "x, of which it is not known that it is x: what is computed from it is computed anew", {},
           tuple(Sample((shape,)) for shape in ((), (0,), (3, 5)))),
-    _view("require", _require_infer, _require_view, lambda x, **_: x, _require_grad,
+    view_row("require", _require_infer, _require_view, lambda x, **_: x, _require_grad,
           "x, whose shape is that one; no dim of least is negative, else the step fails",
           {"shape": tuple, "least": tuple, "code": str, "message": str},
           tuple(Sample((shape,), {"shape": shape, "least": (0, 2), "code": "W102",
                                   "message": "too few"})
                 for shape in ((), (0,), (3, 5))), requires=_require_requires, alias="part"),
-    _view("reshape", _reshape_infer, _reshape_view, lambda x, *, shape: np.reshape(x, shape),
+    view_row("reshape", _reshape_infer, _reshape_view, lambda x, *, shape: np.reshape(x, shape),
           lambda b, g, x, y, *, shape: (b.reshape(g, shape=x.shape),),
           "the same elements, in row-major order, as another shape", {"shape": tuple},
           tuple(Sample((a,), {"shape": z}) for a, z in (
@@ -451,21 +386,21 @@ ROWS: tuple[OpDef, ...] = (
               ((), (1,)),
               ((0, 3), (3, 0)), ((2, 3, 4), (6, 4)), ((1, 7), (7, 1)))), alias="reshaped",
           back=_reshape_back),
-    _view("transpose", _transpose_infer, _transpose_view,
+    view_row("transpose", _transpose_infer, _transpose_view,
           lambda x, *, perm: np.transpose(x, perm),
           lambda b, g, x, y, *, perm: (b.transpose(g, perm=_inverse(perm)),),
           "axes in another order", {"perm": tuple},
           tuple(Sample((a,), {"perm": p}) for a, p in (
               ((3, 5), (1, 0)), ((2, 3, 4), (2, 0, 1)), ((33, 65), (1, 0)), ((0, 3), (1, 0)),
               ((2, 3, 4), (0, 2, 1)), ((), ()))), alias="permuted", back=_transpose_back),
-    _view("broadcast", _broadcast_infer, _broadcast_view, _broadcast_ref,
+    view_row("broadcast", _broadcast_infer, _broadcast_view, _broadcast_ref,
           _broadcast_grad,
           "x repeated along new axes; operand axis k is result axis axes[k]",
           {"shape": tuple, "axes": tuple},
           tuple(Sample((a,), {"shape": z, "axes": axes}) for a, z, axes in (
               ((), (7,), ()), ((5,), (3, 5), (1,)), ((3,), (3, 5), (0,)), ((3,), (0, 3), (1,)),
               ((2, 4), (2, 3, 4), (0, 2)), ((70,), (33, 70), (1,)))), alias="repeated"),
-    _view("slice", _slice_infer, _slice_view, _slice_ref, _slice_grad,
+    view_row("slice", _slice_infer, _slice_view, _slice_ref, _slice_grad,
           "elements start + i * step of each axis, shape of them",
           {"start": tuple, "step": tuple, "shape": tuple},
           tuple(Sample((a,), {"start": s, "step": t, "shape": n}) for a, s, t, n in (
@@ -473,13 +408,13 @@ ROWS: tuple[OpDef, ...] = (
               ((5, 7), (4, 6), (-2, -3), (3, 3)), ((4,), (0,), (1,), (0,)),
               ((70, 40), (3, 5), (1, 1), (60, 33)))), alias="part", moving=("start",),
           taken=_slice_taken),
-    _view("concatenate", _concatenate_infer, _concatenate_view,
+    view_row("concatenate", _concatenate_infer, _concatenate_view,
           lambda *xs, axis: np.concatenate(xs, axis=axis), _concatenate_grad,
           "operands one after the other along an axis", {"axis": int},
           (Sample(((2, 3), (4, 3)), {"axis": 0}), Sample(((2, 3), (2, 5), (2, 1)), {"axis": 1}),
            Sample(((0,), (5,)), {"axis": 0}), Sample(((7,),), {"axis": 0}),
            Sample(((33, 20), (33, 47)), {"axis": 1})), None, back=_concatenate_back),
-    _view("pad", _pad_infer, _pad_view, _pad_ref, _pad_grad,
+    view_row("pad", _pad_infer, _pad_view, _pad_ref, _pad_grad,
           "value around x (low, high) and between its elements (interior)",
           {"low": tuple, "high": tuple, "interior": tuple, "value": float},
           tuple(Sample((a,), {"low": lo, "high": hi, "interior": gap, "value": v})
@@ -488,20 +423,4 @@ ROWS: tuple[OpDef, ...] = (
                     ((4,), (1,), (1,), (2,), 1), ((0,), (2,), (2,), (0,), 3),
                     ((2, 3), (1, 2), (0, 1), (1, 3), 0), ((30, 50), (3, 3), (3, 3), (0, 0), 0))),
           moving=("low", "high")),
-    _view("window", _window_infer, _window_view, _window_ref, _window_grad,
-          "x[i + k, k], of size elements i, for axes i and along k", {
-              "axis": int, "along": int, "size": object},
-          tuple(Sample((a,), {"axis": axis, "along": along, "size": size})
-                for a, axis, along, size in (
-                    ((7, 3), 0, 1, 5), ((2, 6, 4), 1, 2, 3), ((3, 9), 1, 0, 7),
-                    ((40, 35), 0, 1, 6))), alias="repeated"),
-    _view("skew", _skew_infer, _skew_view, _skew_ref, _skew_grad,
-          "x[i + step*k, k], of size elements i, for axes i and along k; value beyond x",
-          {"axis": int, "along": int, "step": int, "size": object, "value": float},
-          tuple(Sample((a,), {"axis": axis, "along": along, "step": step, "size": size,
-                              "value": value})
-                for a, axis, along, step, size, value in (
-                    ((7, 3), 0, 1, 1, 5, 0), ((3, 9), 1, 0, 2, 5, 0), ((5, 3), 0, 1, -1, 7, 0),
-                    ((5, 3), 0, 1, 1, 6, 2), ((2, 6, 4), 1, 2, 1, 3, 0), ((0, 3), 0, 1, 1, 2, 1),
-                    ((40, 35), 0, 1, 1, 6, 0)))),
 )
