@@ -84,7 +84,7 @@ if _TYPE_CHECKING:  # the same names, for type checkers
     from .ir.diagnose import CODES as CODES
     from .ir.diagnose import Error as Error
     from .ir.diagnose import TracingWarning as TracingWarning
-    from .runtime.saver import SaveWarning as SaveWarning
+    from .runtime.storage.saver import SaveWarning as SaveWarning
     from .runtime.threads import set_num_threads as set_num_threads
 else:
     def __getattr__(name: str) -> object:

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from ..ir.diagnose import error
-from ..runtime import checkpoint, runner, saver
+from ..runtime import runner
+from ..runtime.storage import checkpoint, saver
 from .face.boundary import boundary
 from .face.source import user_loc
 from .session.graph import Graph

@@ -46,10 +46,10 @@ from .entry.through_ctypes import address_of, held_for
 from .lifetime import Lifetime
 from .profile.recording import active, span
 from .program import check_failed, check_sizes, fit_all
+from .storage.verified import checked, digest, private_copy
+from .storage.verified import opened as plain_file
 from .threads import thread_limit
 from .tree import TreeDef, collect, level, structure_of, unflatten
-from .verified import checked, digest, private_copy
-from .verified import opened as plain_file
 
 Array = np.ndarray[Any, Any]
 

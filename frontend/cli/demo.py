@@ -18,7 +18,7 @@ import numpy as np
 
 from ...ir.diagnose import error
 from ...ir.record import record
-from ...runtime.checkpoint import save
+from ...runtime.storage.checkpoint import save
 from ..face.compile import compile as compile_function
 from ..interchange.ahead import export
 from ..library import nn, optim

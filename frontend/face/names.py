@@ -35,7 +35,7 @@ NAMES: Mapping[str, str] = MappingProxyType({
     "QueueRunner": "frontend.checkpoints:QueueRunner",
     "RandomShuffleQueue": "frontend.session.queues:RandomShuffleQueue",
     "RecompileWarning": "frontend.face.function:RecompileWarning",
-    "SaveWarning": "runtime.saver:SaveWarning",
+    "SaveWarning": "runtime.storage.saver:SaveWarning",
     "Saver": "frontend.checkpoints:Saver",
     "Session": "frontend.session.session:Session",
     "Spec": "frontend.tracing.spec:Spec",

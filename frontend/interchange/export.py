@@ -42,11 +42,11 @@ from ...ir.record import field, record, replace
 from ...ir.text.printer import print_plan
 from ...passes.keeping import without_keeping
 from ...runtime.artifact import FORMAT, sealed
-from ...runtime.files import new_folder, written
-from ...runtime.shards import write_tensors
 from ...runtime.state import cut
+from ...runtime.storage.files import new_folder, written
+from ...runtime.storage.shards import write_tensors
+from ...runtime.storage.verified import digest
 from ...runtime.tree import TreeDef, describe
-from ...runtime.verified import digest
 from ..engine.building.flow import FlowStages
 from ..engine.building.pipeline import Stages
 from ..face.source import user_loc

@@ -19,7 +19,7 @@ from ...ir.diagnose import error
 from ...ir.forks import held
 from ...ir.graph import Graph as IRGraph
 from ...ir.types import number_kind
-from ...runtime.files import written
+from ...runtime.storage.files import written
 from ..engine.stages import Compiled, Lowered
 from ..face.boundary import boundary
 from ..face.function import Function

@@ -18,8 +18,8 @@ from typing import Any
 
 from ...ir.forks import freed
 from ...ir.record import field, record
-from ...runtime.files import new_file, written
 from ...runtime.profile.recording import ROOM, Recorder, Span, start, stop
+from ...runtime.storage.files import new_file, written
 from ..face.boundary import boundary
 from .kernels import KernelTime, kernel_times, with_sites
 from .table import Lines, profile_table

@@ -27,8 +27,8 @@ from ...passes.clone import Clone
 from ...passes.placement.constraints import groups_of
 from ...passes.placement.costs import Costs, Link, measured_as
 from ...passes.placement.units import Unit, units_of
-from ...runtime.files import new_file, written
 from ...runtime.flow.helpers import Helpers
+from ...runtime.storage.files import new_file, written
 from ...runtime.threads import thread_limit
 from ..engine.building.flow import FlowStages, make_flow, step_stages
 from ..engine.building.gpu import local_costs

@@ -21,9 +21,9 @@ from ...ir.graph import Graph
 from ...ir.record import field, record
 from ...ir.text.printer import print_graph
 from ...ir.verify.verifier import read
-from ...runtime.files import new_file, written
-from ...runtime.shards import read_tensors, write_tensors
 from ...runtime.state import cut
+from ...runtime.storage.files import new_file, written
+from ...runtime.storage.shards import read_tensors, write_tensors
 from ..tracing.context.captures import Capture
 
 _FORMAT = "weft-graph-1"

@@ -44,8 +44,8 @@ from weft.ir.text.printer import print_plan
 from weft.ir.types import parse_type
 from weft.runtime import artifact as loader
 from weft.runtime.artifact import Loaded, load, sealed
+from weft.runtime.storage.verified import digest
 from weft.runtime.tree import collect, describe, structure_of
-from weft.runtime.verified import digest
 
 CC = shutil.which("cc")
 needs_cc = pytest.mark.skipif(CC is None, reason="no C compiler")

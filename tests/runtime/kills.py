@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import weft
-from weft.runtime.history import MANIFEST
+from weft.runtime.storage.history import MANIFEST
 
 SHAPES = {"a": (64, 256), "b": (1000,)}
 

@@ -18,7 +18,7 @@ import weft
 from weft.frontend.tracing.arrays.variable import Variable
 from weft.frontend.tracing.context.scope import device
 from weft.ir.diagnose import Error
-from weft.runtime.checkpoint import restore, save
+from weft.runtime.storage.checkpoint import restore, save
 
 DTYPES = (np.bool_, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64,
           np.uint64, np.float16, ml_dtypes.bfloat16, np.float32, np.float64, np.complex64)

@@ -15,13 +15,13 @@ import pytest
 from running import in_threads, python
 
 import weft
-from weft.runtime import files
-from weft.runtime.checkpoint import restore, save
-from weft.runtime.files import exchange, new_file, new_folder
+from weft.runtime.storage import files
+from weft.runtime.storage.checkpoint import restore, save
+from weft.runtime.storage.files import exchange, new_file, new_folder
 
 SAVE = """
 import os, resource, signal, numpy as np
-from weft.runtime.checkpoint import save
+from weft.runtime.storage.checkpoint import save
 
 def kill(*args):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -162,7 +162,7 @@ def test_a_folder_is_on_disk_before_its_name_and_then_the_name(
 KILLED = """
 import itertools, json, os, signal, sys, numpy as np, weft
 from weft.frontend.interchange import export
-from weft.runtime import files
+from weft.runtime.storage import files
 
 def dying(function, calls):
     left = itertools.count(calls, -1)

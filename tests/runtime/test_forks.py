@@ -331,7 +331,7 @@ def test_a_child_holds_no_lock_of_a_folder() -> None:
     """It saves there as soon as its parent can, and keeps nobody waiting while it lives."""
     said = run(PLACE + """
         from pathlib import Path
-        from weft.runtime import history
+        from weft.runtime.storage import history
 
         def waits():
             print("saving", flush=True)

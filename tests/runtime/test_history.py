@@ -16,10 +16,10 @@ import pytest
 
 from weft.frontend.tracing.arrays.variable import Variable
 from weft.ir.diagnose import Error
-from weft.runtime.checkpoint import restore, save
-from weft.runtime.history import entries
-from weft.runtime.saver import Saver, SaveWarning
 from weft.runtime.state import assign
+from weft.runtime.storage.checkpoint import restore, save
+from weft.runtime.storage.history import entries
+from weft.runtime.storage.saver import Saver, SaveWarning
 
 X = {"x": np.zeros(3)}
 

@@ -14,7 +14,7 @@ from running import python
 
 import weft
 from weft.ir.diagnose import Error
-from weft.runtime.history import entries
+from weft.runtime.storage.history import entries
 
 
 def on(device: str, value: Any, name: str) -> weft.Variable:

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.diagnose import Error, error
-from ..ir.forks import LOADING
-from ..ir.types import TensorType, as_dtype, dtype_of
+from ...ir.diagnose import Error, error
+from ...ir.forks import LOADING
+from ...ir.types import TensorType, as_dtype, dtype_of
 from .files import new_file
 from .history import Addition, Entry, Shard
 

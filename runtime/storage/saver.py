@@ -10,8 +10,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
-from ..ir.diagnose import error
-from ..ir.forks import freed
+from ...ir.diagnose import error
+from ...ir.forks import freed
 from .checkpoint import Variables, save, step_of
 
 

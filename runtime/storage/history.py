@@ -26,8 +26,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..ir.diagnose import error
-from ..ir.record import as_dict, field, record
+from ...ir.diagnose import error
+from ...ir.record import as_dict, field, record
 from .files import new_file, sweep
 from .handles import close_handle, open_handle
 

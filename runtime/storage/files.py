@@ -22,7 +22,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..ir.diagnose import Error, error
+from ...ir.diagnose import Error, error
 from .handles import close_handle, open_handle
 
 _SUFFIX = "weft-partial"

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.diagnose import error
-from ..ir.types import CPU0
+from ...ir.diagnose import error
+from ...ir.types import CPU0
+from ..state import Cell, assign, cut
 from .files import written
 from .history import added, entries
 from .shards import Tensors, opened, type_of, write_shards, write_tensors
-from .state import Cell, assign, cut
 
 Array = np.ndarray[Any, Any]
 Variables = Mapping[str, Any] | Iterable[Any]
@@ -43,7 +43,7 @@ def save(
 
     The step is a number, or a variable that counts, whose value of that moment it is. With
     ``keep`` the path is a folder that holds the last ``keep`` checkpoints and a manifest of them
-    (``runtime.history``); without ``step`` they are counted. Variables that live on several
+    (``runtime.storage.history``); without ``step`` they are counted. Variables that live on several
     devices (``weft.device`` where they are made) are written as one file for each device, all at
     the same time, into such a folder, of one checkpoint without ``keep``. With ``keep``, variables
     of which nothing is said are in the file of the device where a session has put them. Arrays are
