@@ -51,6 +51,14 @@ def a_slice(v: Any, w: Any) -> Any:
     return a
 
 
+def what_is_left(v: Any, w: Any) -> Any:
+    """There are the fewer, the more were taken."""
+    left = v[len(np.sort(v[v > 0])):]
+    if v.sum() > 3:
+        left = np.sort(left[left < 4])
+    return left
+
+
 def rows(v: Any, w: Any) -> Any:
     a = np.outer(v, v)[v > 0]
     if a.sum() > 0:
@@ -126,8 +134,8 @@ def two_names(v: Any, w: Any) -> Any:
 
 
 PROGRAMS: tuple[Callable[[Any, Any], Any], ...] = (
-    sorted_on_one_way, shorter_on_one_way, an_array_or_some_of_it, longer_on_one_way, a_slice, rows,
-    in_a_tuple, in_a_dict, returned, in_an_expression, best_of_rounds,
+    sorted_on_one_way, shorter_on_one_way, an_array_or_some_of_it, longer_on_one_way, a_slice,
+    what_is_left, rows, in_a_tuple, in_a_dict, returned, in_an_expression, best_of_rounds,
     fewer_in_each_round, branches_in_rounds, a_sieve, two_names)
 
 

@@ -221,9 +221,12 @@ def capacity_of(ctx: TraceContext, dim: Dim) -> Dim | None:
         limits[name] = most
     if not names:
         return dim
-    found = substitute(dim, limits)
     facts = [fact for name, most in limits.items() for fact in (symbol(name), most - symbol(name))]
-    return capacity_of(ctx, found) if nonnegative(found - dim, tuple(facts)) else None
+    for ends in (limits, dict.fromkeys(limits, 0)):  # it grows with the sizes, or gets less
+        found = substitute(dim, ends)
+        if nonnegative(found - dim, tuple(facts)):
+            return capacity_of(ctx, found)
+    return None
 
 
 def bounds_of(ctx: TraceContext, x: Any) -> Bounds | None:
