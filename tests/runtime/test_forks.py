@@ -363,7 +363,7 @@ ELSEWHERE = {  # of a module, what it calls a lock that no fork need know, and w
     ("runtime/device/interpreted.py", "_lock"): "made anew by its module",
     ("runtime/device/memory.py", "_lock"): "of the memory of a device, which a child has not",
     ("frontend/library/data.py", "_lock"): "made anew by its module",
-    ("frontend/library/data.py", "_turned"): "of what a child gives up",
+    ("frontend/library/streams.py", "_turned"): "of what a child gives up",
 }
 
 
