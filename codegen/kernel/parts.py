@@ -13,6 +13,9 @@ be cut anywhere. A kernel with few tasks becomes kernels of which the first has 
                                      %1 = reduce add (t[p], or the rest) over p, pairwise
                                      y[] = sqrt %1
 
+Of a product with few results and a long axis the parts are products, too, the rest is one more of
+them, and the total is a sum.
+
 Checks of what is summed go with the parts. What else is computed at each index goes into a third
 kernel, which reads what is settled by the totals, and may have sums of its own to cut. An axis of
 unknown extent, which may be short, is cut where no third kernel is needed and no loop is around.
@@ -22,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
+from types import MappingProxyType
 
 from ...ir.indices.index import Dim, ceil_div, product, symbol, symbols_of
 from ...ir.indices.walk import substitute
@@ -31,6 +35,7 @@ from ...ir.kernels.kernel import (
     Axis,
     Check,
     Const,
+    Contract,
     Index,
     Kernel,
     Load,
@@ -40,18 +45,24 @@ from ...ir.kernels.kernel import (
     Store,
     index_exprs,
     rename_values,
+    summed_axes,
 )
 from ...ir.kernels.tiling import power_of_two
 from ...ir.plans.calls import Call, split_kernels
 from ...ir.plans.plan import KernelCall
 from ...ir.record import record, replace
 from ...ir.types import BOOL, I64, TensorType
+from .across import columns_across, sums_across
 from .order import CHUNK
+from .walks import vector_axis
 
 PART = 64            # chunks of a part of one row; of several, fewer
 LONG = 1 << 18       # elements, below which one core is enough
 COLUMNS = 256        # of a sum down columns that are one task
 TASKS = 8            # that a sum has anyway: enough for the cores
+PRODUCTS = 16        # parts of a product, at least; half as many of the shortest
+SHORTEST = 4         # chunks of such a part
+RESULTS = 1 << 16    # of a product that is cut: each part has all of them
 PAIRWISE = Order(1, 1)
 _SIMPLE = (Const, Index, Load, Apply, Reduce, Store, Check)
 
@@ -62,14 +73,46 @@ def with_parts(calls: Sequence[Call]) -> tuple[Call, ...]:
 
 
 def _split(call: KernelCall, again: bool, numbers: Iterable[int]) -> list[KernelCall]:
-    axis = None if call.updates or call.rooms else _long_axis(call.kernel)
+    if call.updates or call.rooms:
+        return [call]
+    product_ = _long_product(call.kernel)
+    if product_ is not None:
+        return _Cut(call, call.kernel.axis(product_.axis), _terms(call.kernel, product_),
+                    numbers).products()
+    axis = _long_axis(call.kernel)
     if axis is None:
         return [call]
-    cut = _Cut(call, axis, numbers)
+    rows = [other.extent for other in call.kernel.axes if other.name != axis.name]
+    cut = _Cut(call, axis, _group(rows), numbers)
     if (cut.along or again) and not isinstance(axis.extent, int):
         return [call]
     parts, total, rest = cut.calls()
     return [parts, total, *(_split(rest, again, numbers) if rest else ())]
+
+
+def _long_product(kernel: Kernel) -> Contract | None:
+    """The product that is to be cut: the only sum of its kernel, with few results."""
+    sums = [stmt for stmt in kernel.body if isinstance(stmt, (Reduce, Contract))]
+    stmt = sums[0] if len(sums) == 1 else None
+    if not isinstance(stmt, Contract) or len(stmt.axes) != 1 or not stmt.chunk:
+        return None
+    if not all(isinstance(other, _SIMPLE) or other is stmt for other in kernel.body) or any(
+            isinstance(other, Store) and other.meets for other in kernel.body):
+        return None
+    rows = [axis.extent for axis in kernel.axes if axis.name != stmt.axis]
+    depth, results = kernel.axis(stmt.axis).extent, product(rows)
+    if not isinstance(depth, int) or not isinstance(results, int) or not 0 < results <= RESULTS:
+        return None
+    most = max(row for row in rows if isinstance(row, int)) if rows else 1
+    return stmt if depth >= max(2 * SHORTEST * stmt.chunk, PRODUCTS * most) and (
+        depth * results >= LONG) else None
+
+
+def _terms(kernel: Kernel, stmt: Contract) -> int:
+    """The terms of a part of a product: its chunk by a power of two."""
+    depth = kernel.axis(stmt.axis).extent
+    assert isinstance(depth, int)
+    return stmt.chunk * max(SHORTEST, power_of_two(depth // (PRODUCTS * stmt.chunk) + 1) // 2)
 
 
 def _long_axis(kernel: Kernel) -> Axis | None:
@@ -86,7 +129,9 @@ def _long_axis(kernel: Kernel) -> Axis | None:
         return None
     tasks = product(rows)
     if rows and _walks_down(kernel, axis.name):
-        tasks = product([*rows[:-1], ceil_div(rows[-1], COLUMNS)])
+        columns = columns_across(kernel, rows[-1]) if sums_across(
+            kernel, vector_axis(kernel)) else COLUMNS
+        tasks = product([*rows[:-1], ceil_div(rows[-1], columns)])
     elements = product([*rows, axis.extent])
     if not isinstance(tasks, int) or tasks >= TASKS or (isinstance(axis.extent, int) and (
             axis.extent < 2 * _group(rows))) or (isinstance(elements, int) and elements < LONG):
@@ -113,6 +158,7 @@ class _Cut:
 
     call: KernelCall
     axis: Axis
+    group: int  # terms of a part
     numbers: Iterable[int]
 
     def __post_init__(self) -> None:
@@ -122,19 +168,18 @@ class _Cut:
         self.rows = [axis for axis in kernel.axes if axis.name != self.axis.name]
         self.sums = self._first_sums()
         self.checks, self.along, self.others, self.settled = self._apart()
-        self.group = _group([axis.extent for axis in self.rows])
         self.parts = self.axis.extent // self.group
         self.left = self.axis.extent - self.parts * self.group
         self.rooms: dict[str, TensorType] = {}
 
-    def _first_sums(self) -> list[Reduce]:
+    def _first_sums(self) -> list[Reduce | Contract]:
         """The sums that need no other one."""
         late: set[str] = set()
-        found = []
+        found: list[Reduce | Contract] = []
         for stmt in self.kernel.body:
             if not late.isdisjoint(stmt.operands):
                 late.add(stmt.name)
-            elif isinstance(stmt, Reduce):
+            elif isinstance(stmt, (Reduce, Contract)):
                 found.append(stmt)
                 late.add(stmt.name)
         return found
@@ -145,6 +190,21 @@ class _Cut:
         parts = self._parts(sums)
         totals = {stmt.name: self._room(stmt) for stmt in self.settled}
         return parts, self._total(sums, totals), self._after(totals) if self.along else None
+
+    def products(self) -> list[KernelCall]:
+        """The parts of a product, what is left of its axis as one more, and the total."""
+        sums = {stmt.name: self._room(stmt, self.parts) for stmt in self.sums}
+        calls, rest = [self._parts(sums)], dict[str, str]()
+        if self.left:
+            within = self._name("i")
+            body, names = self._at(symbol(within) + self.parts * self.group, within)
+            for stmt in self.sums:
+                rest[stmt.name] = self._room(stmt)
+                body.append(Store("", stmt.dtype, rest[stmt.name], self._places(stmt),
+                                  names[stmt.name]))
+            calls.append(self._call(f"{self.kernel.name}_rest", body,
+                                    [*self.rows, Axis(within, self.left, "seq")], rest.values()))
+        return [*calls, self._total(sums, {}, rest)]
 
     def _apart(self) -> tuple[list[Stmt], list[Stmt], list[Stmt], list[Stmt]]:
         """The checks along the axis that need no sum; the effects along it, or of what is behind
@@ -202,7 +262,8 @@ class _Cut:
         names = {stmt.name: f"{stmt.name}_" for stmt in kept if stmt.name}
         moved = [_moved(replace(rename_values(stmt, names), name=names.get(stmt.name, "")),
                         {self.axis.name: place}) for stmt in kept]
-        return [replace(stmt, axis=within) if isinstance(stmt, Reduce) else stmt
+        return [replace(stmt, axis=within) if isinstance(stmt, Reduce) else
+                replace(stmt, axes=(within,)) if isinstance(stmt, Contract) else stmt
                 for stmt in moved], names
 
     def _parts(self, sums: Mapping[str, str]) -> KernelCall:
@@ -215,13 +276,22 @@ class _Cut:
             Axis(part, self.parts, "par"), *self.rows, Axis(within, self.group, "seq")],
             sums.values())
 
-    def _total(self, sums: Mapping[str, str], totals: Mapping[str, str]) -> KernelCall:
+    def _total(
+        self, sums: Mapping[str, str], totals: Mapping[str, str],
+        known: Mapping[str, str] = MappingProxyType({}),
+    ) -> KernelCall:
+        """The sums of parts and of what is left, which is in rooms if it is ``known``."""
         part, within = self._name("p"), self._name("i")
         axes, body, rest = list(self.rows), list[Stmt](), dict[str, str]()
         more = self.left != 0
-        if more:
+        if known:
+            rest = {stmt.name: f"{stmt.name}_rest" for stmt in self.sums}
+            body = [Load(rest[stmt.name], stmt.dtype, known[stmt.name], self._places(stmt))
+                    for stmt in self.sums]
+        elif more:
             body, rest = self._at(symbol(within) + self.parts * self.group, within)
             axes.append(Axis(within, self.left, "seq"))
+        if more:
             body += [Index("%p", I64, symbol(part)), Index("%count", I64, self.parts),
                      Apply("%there", BOOL, "lt", ("%p", "%count"))]
         axes.append(Axis(part, self.parts + int(more), "seq"))
@@ -235,8 +305,8 @@ class _Cut:
                 term = f"{stmt.name}_term"
                 body.append(Apply(term, stmt.dtype, "select",
                                   ("%there", load.name, rest[stmt.name])))
-            order = None if stmt.order is None else PAIRWISE
-            body.append(replace(stmt, value=term, axis=part, order=order))
+            order = None if isinstance(stmt, Reduce) and stmt.order is None else PAIRWISE
+            body.append(Reduce(stmt.name, stmt.dtype, stmt.combine, term, part, order))
         kept = [Store("", stmt.dtype, totals[stmt.name], self._places(stmt), stmt.name)
                 for stmt in self.settled]
         stores = [*self.others, *kept]
@@ -307,5 +377,5 @@ def _numbered(body: Sequence[Stmt]) -> list[Stmt]:
 
 def _axes_of(stmt: Stmt) -> set[str]:
     """The axes that a statement mentions."""
-    found = {stmt.axis} if isinstance(stmt, Reduce) else set[str]()
+    found = set(summed_axes(stmt))
     return found.union(*(symbols_of(dim) for dim in index_exprs(stmt)))

@@ -62,12 +62,19 @@ def tiled(
     plan = plan_gemm(*extents, depth if isinstance(depth, int) else None, stmt.dtype,
                      target,
                      *accesses, whole, (isinstance(kernel.axis(m).extent, int),
-                                        isinstance(kernel.axis(n).extent, int)), stmt.chunk)
+                                        isinstance(kernel.axis(n).extent, int)), stmt.chunk,
+                     _products(kernel, {m, n, stmt.axis}))
     lhs, rhs = ({"free": free, "k": stmt.axis}.get(access.lanes or "", "")
                 for free, access in zip(sides, accesses, strict=True))
     if plan.swap:
         lhs, rhs = rhs, lhs
     return replace(stmt, tiling=replace(plan, rows=m, columns=n, lhs_along=lhs, rhs_along=rhs))
+
+
+def _products(kernel: Kernel, own: set[str]) -> int:
+    """How many products a kernel has that are tasks beside each other."""
+    return prod(_estimate(axis.extent, NOMINAL) for axis in kernel.axes
+                if axis.kind == "par" and axis.name not in own) or 1
 
 
 def _tiled(grouping: Grouping, target: Machine) -> Contract:

@@ -15,6 +15,7 @@ from ...ir.kernels.workspace import local_bytes
 from ...ir.machine import Machine
 from ...ir.plans.stack import SCRATCH_BYTES
 from ...ir.record import replace
+from ..kernel.across import columns_across, sums_across
 from ..kernel.axes import with_periods
 from ..kernel.collapse import does_nothing, with_few_axes
 from ..kernel.sides import extent_of, sides_of, with_whole_rows
@@ -109,6 +110,8 @@ def _with_kept_rows(kernel: Kernel, rows: frozenset[str], vector: str | None) ->
 
 
 def _vector_block(kernel: Kernel, axis: Axis) -> int:
+    if sums_across(kernel, axis.name):
+        return columns_across(kernel, axis.extent)
     if kernel.loop_axes:
         return COLUMN_BLOCK
     return ACROSS_BLOCK if walks_across(kernel, axis.name) else MAP_BLOCK

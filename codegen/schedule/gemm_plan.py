@@ -35,6 +35,7 @@ _SAME_SET = 4096  # rows this many bytes apart, or a multiple, compete for the s
 _ROWS_IN_SET = 4  # that a tile may read there side by side: panels of rhs need the others' places
 _CROWDED = 1.3  # times the cycles of a product that reads such rows from L2
 _STREAM = 0.03  # cycles for a byte of an operand that a task reads from beyond its caches
+_LINE = 64      # bytes that come with a piece of a row
 _FAR = 0.05  # cycles for a byte of lhs or of waiting sums, which come from L2
 _FEW, _FEWEST = 8, 2  # tiles that read an element in place wherever it lies, if crowded
 _TURNED_ROWS = 8
@@ -66,21 +67,25 @@ def plan_gemm(
     whole: bool = False,
     sure: tuple[bool, bool] | None = None,
     chunk: int = 0,
+    times: int = 1,
 ) -> Tiling:
     """Choose tiles and blocks for extents (None: known at run time only) and access patterns;
     ``chunk``: of the sums, if they may have a second one; ``whole``: one task for all of it, in
-    one block or as few as sums that wait for k allow. An extent that is not ``sure`` may turn
+    one block or as few as sums that wait for k allow; ``times``: so many such products are tasks
+    beside each other. An extent that is not ``sure`` may turn
     out to be less; by default those that are known are."""
     m, n = (M is not None, N is not None) if sure is None else sure
-    plans = [_plan(M, N, K, dtype, target, lhs, rhs, False, whole, m, n, chunk)]
+    plans = [_plan(M, N, K, dtype, target, lhs, rhs, False, whole, m, n, chunk, times)]
     if N is not None:  # a narrow output wastes lanes unless its transpose is computed
-        plans.append(_plan(N, M, K, dtype, target, rhs, lhs, True, whole, n, m, chunk))
+        plans.append(_plan(N, M, K, dtype, target, rhs, lhs, True, whole, n, m, chunk,
+                           times))
     return min(plans, key=lambda plan: plan.cost * (1.05 if plan.swap else 1.0))
 
 
 def _plan(
     M: int | None, N: int | None, K: int | None, dtype: DType, target: Machine,
     lhs: Access, rhs: Access, swap: bool, whole: bool, sure_m: bool, sure_n: bool, chunk: int,
+    times: int,
 ) -> Tiling:
     size = dtype.itemsize
     lanes = target.vector_bits // 8 // size
@@ -116,7 +121,7 @@ def _plan(
         plan = replace(plan, rhs="lines")
     if turned is not None:
         plan = replace(plan, rhs="turned", rhs_line=0 if sure_n else rhs.stride or 0)
-    return _blocks(plan, M, N, depth, compute, target, lhs, rhs, whole)
+    return _blocks(plan, M, N, depth, compute, target, lhs, rhs, whole, times)
 
 
 def _waits(K: int | None, chunk: int) -> int:
@@ -213,7 +218,7 @@ def _register_tile(
 
 def _blocks(
     plan: Tiling, M: int | None, N: int | None, depth: int, compute: float, target: Machine,
-    lhs: Access, rhs: Access, whole: bool,
+    lhs: Access, rhs: Access, whole: bool, products: int,
 ) -> Tiling:
     """Cut the output into tasks so that packing twice and uneven shares cost least."""
     size = plan.dtype.itemsize
@@ -224,9 +229,12 @@ def _blocks(
         lhs_cost = m * depth * _element_cost(lhs, 0.065 * size * vectors)
     if plan.rhs in ("panels", "lines"):
         rhs_cost = n * depth * _element_cost(rhs, (0.16 if rhs.lanes == "k" else 0.08) * size)
-    # What is read in place by each task is counted where it does not stay in L2.
-    lhs_far, rhs_far = (_STREAM * size * side * depth * (size * side * depth > target.l2)
+    # What each task reads is counted where it does not stay in L2.
+    lhs_far, rhs_far = (_STREAM * size * side * depth * (2 * size * side * depth > target.l2)
                         for side in (m, n))
+    lhs_piece, rhs_piece = (
+        _STREAM * _LINE * depth * (access.lanes == "free" and far > 0)
+        for access, far in ((lhs, lhs_far), (rhs, rhs_far)))
     m_tiles, n_tiles = -(-m // plan.mr), -(-n // plan.nr)
     room = target.l2 if plan.lhs == "in_place" else target.l2 // 2  # packed, it is to stay there
     most_m = max(1, room // (size * plan.kb * plan.mr))
@@ -237,7 +245,7 @@ def _blocks(
         most_n = max(1, target.l2 // (size * min(most_m, m_tiles) * plan.mr * plan.nr))
     if plan.rhs == "lines":
         most_n = min(most_n, max(1, target.l2 // 2 // (size * plan.kb * plan.nr)))
-    wanted = max(1, min(_MOST_TASKS, int((compute + rhs_cost) / _TASK_CYCLES)))
+    wanted = max(1, min(_MOST_TASKS, int(products * (compute + rhs_cost) / _TASK_CYCLES)))
     m_cuts = _cuts(m_tiles, most_m) if M is not None or N is not None else range(2, 3)
     n_cuts = _cuts(n_tiles, most_n) if N is not None else range(1, 2)
     if whole:  # one block, but for sums that would wait beyond L2
@@ -248,10 +256,12 @@ def _blocks(
         tasks = m_blocks * n_blocks
         mt, nt = -(-m_tiles // m_blocks), -(-n_tiles // n_blocks)
         share = compute * mt * nt / (m_tiles * n_tiles)
-        lhs_part, rhs_part = (lhs_cost + lhs_far) / m_blocks, (rhs_cost + rhs_far) / n_blocks
+        lhs_part = (lhs_cost + lhs_far) / m_blocks + lhs_piece
+        rhs_part = (rhs_cost + rhs_far) / n_blocks + rhs_piece
         cycles = tasks * (share + lhs_part + rhs_part + _TASK_COST)
         # Of one and of more threads, as many as the work is worth.
-        times = [-(-tasks // threads) for threads in _THREADS if threads <= wanted]
+        times = [-(-tasks * products // threads) / products
+                 for threads in _THREADS if threads <= wanted]
         choices.append((math.prod(times) ** (1 / len(times)) / tasks * cycles, cycles, mt, nt))
     _, cycles, mt, nt = min(choices)
     plan = replace(plan, mb=mt * plan.mr, nb=nt * plan.nr, cost=cycles)

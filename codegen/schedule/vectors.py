@@ -28,6 +28,7 @@ from ...ir.kernels.schedule import (
     IN_TURN,
     KEPT_BYTES,
     MOST_LINES,
+    REST,
     TURNED_BYTES,
     UNROLLED,
     Vectors,
@@ -36,6 +37,7 @@ from ...ir.kernels.schedule import (
 from ...ir.kernels.tiling import power_of_two
 from ...ir.machine import Machine
 from ...ir.record import record, replace
+from ..kernel.across import sums_across
 from ..kernel.cost import is_composite, is_heavy
 from ..kernel.domain.pieces import splits_of
 from ..kernel.nest import Loop, axes_used, behind_effects, inside, nest
@@ -50,6 +52,7 @@ FEW = 64            # rows that are mostly meeting sums
 WIDE_STEP = 64      # lanes of a step along a row of which no order counts
 LONG_STEPS = 4      # such steps of a row that is long enough
 LIGHT = 4           # statements of a loop that may be written several times
+ACROSS = 8          # rows of one lane that are read side by side, from end to end
 AT_ONCE = 4         # lanes that meet in registers; of more, most would not be there in small arrays
 KNOWN_AT_ONCE = 8   # of rows whose number is known
 
@@ -119,6 +122,8 @@ def _lanes(stage: Kernel, vector: Axis, target: Machine) -> int:
         # One extreme waits for another: several registers of them along a long row.
         long = isinstance(vector.extent, int) and vector.extent >= LONG_STEPS * WIDE_STEP
         return min(most, WIDE_STEP if long else 1024 // bits)
+    if sums_across(stage, vector.name):
+        return min(most, REST, LONG_STEPS * target.vector_bits // bits)
     heavy = sum(is_heavy(stmt) for stmt in stage.body)
     registers = 1 if heavy > 1 else 2
     if stage.loop_axes and not heavy:
@@ -197,7 +202,7 @@ def _turned(stage: Kernel, vector: Axis, target: Machine) -> tuple[str, ...]:
 def _with_ways(stage: Kernel, vectors: Vectors | None, target: Machine) -> Iterator[Stmt]:
     """The statements, with ways for sums in loops over single indices."""
     ways: dict[str, Way] = {}
-    if any(isinstance(stmt, Reduce) and stmt.order and (
+    if any(isinstance(stmt, Reduce) and (
             vectors is None or stmt.axis != vectors.axis) for stmt in stage.body) and not any(
             isinstance(stmt, (Contract, Carry)) or (isinstance(stmt, Store) and stmt.meets)
             for stmt in stage.body):
@@ -205,7 +210,8 @@ def _with_ways(stage: Kernel, vectors: Vectors | None, target: Machine) -> Itera
         keep = frozenset(vectors.keep) if vectors else frozenset[str]()
         vector = stage.axis(vectors.axis) if vectors else None
         scope = _Scope(vector, vector is not None and vector.name not in loops,
-                       _walked(stage, vectors, target) if vectors else 1)
+                       _walked(stage, vectors, target) if vectors else 1,
+                       sums_across(stage, vectors.axis if vectors else None))
         _find_ways(stage, nest(stage, loops, keep), scope, ways)
     for stmt in stage.body:
         yield replace(stmt, way=ways[stmt.name]) if (
@@ -214,12 +220,13 @@ def _with_ways(stage: Kernel, vectors: Vectors | None, target: Machine) -> Itera
 
 @record(frozen=True)
 class _Scope:
-    """The vector axis of a stage, if it is one, whether loops are inside of its steps, and how many
-    lanes may meet there."""
+    """The vector axis of a stage, if it is one, whether loops are inside of its steps, how many
+    lanes may meet there, and whether rows are read from end to end."""
 
     vector: Axis | None
     wide: bool
     ahead: int
+    across: bool
 
 
 def _find_ways(
@@ -230,11 +237,14 @@ def _find_ways(
         if isinstance(item, Loop):
             along = scope.vector is not None and item.axis == scope.vector.name
             _find_ways(stage, item.body, replace(scope, wide=scope.wide or along), ways)
-            sums = [stmt for stmt in item.ends if isinstance(stmt, Reduce) and stmt.order]
-            if sums and not along:
-                way = _way(stage, item, sums, scope)
-                for stmt in sums:
+            sums = [stmt for stmt in item.ends if isinstance(stmt, Reduce)]
+            ordered = [stmt for stmt in sums if stmt.order]
+            if ordered and not along:
+                way = _way(stage, item, ordered, scope)
+                for stmt in ordered:
                     ways.setdefault(stmt.name, way)
+            elif sums and scope.across:
+                ways |= {stmt.name: Way("across", ACROSS) for stmt in sums}
 
 
 def _way(stage: Kernel, loop: Loop, sums: Sequence[Reduce], scope: _Scope) -> Way:
@@ -244,6 +254,8 @@ def _way(stage: Kernel, loop: Loop, sums: Sequence[Reduce], scope: _Scope) -> Wa
     lanes = {order.lanes for order in orders}
     if len(lanes) > 1 or any(order.lanes == 1 and order.chunk for order in orders):
         return IN_TURN
+    if scope.across:
+        return Way("across", ACROSS, 0 if isinstance(rows, int) else min(AT_ONCE, *lanes))
     light = len(loop.body) <= LIGHT and not any(
         isinstance(item, Loop) or is_heavy(item) for item in loop.body)
     if isinstance(rows, int) and rows <= (LIGHT_UNROLL if light else UNROLL) and (

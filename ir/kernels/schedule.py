@@ -70,7 +70,7 @@ class Split:
         return f"split {self.axis} at {', '.join(map(str, self.points))}"
 
 
-WayKind = Literal["in turn", "unrolled", "by lanes", "in strips"]
+WayKind = Literal["in turn", "unrolled", "by lanes", "in strips", "across"]
 WAY_KINDS: tuple[WayKind, ...] = get_args(WayKind)
 
 
@@ -82,6 +82,8 @@ class Way:
         unrolled     all indices written out, without a loop
         by lanes 2   the indices of so many lanes, whose sums meet in registers, then of others
         in strips 8  so many indices of each lane, whose sum is in memory between, then more of them
+        across 8     the same with the vectors innermost: the sums of all vectors of the task are in
+                     memory, whose rows are read from end to end; also of what has no lanes
         ..., few 4   the same, but where there are no more indices than lanes: so many lanes at once
 
     Where that is known, "by lanes 4" means it, too. Lanes at once are a tree in registers, whether

@@ -15,8 +15,8 @@ from ..plans.plan import ALIGNMENT
 from ..plans.stack import WORKSPACE_BYTES
 from ..record import replace
 from .access import turning_axis
-from .kernel import Contract, Kernel, Reduce, Stmt, stages_of
-from .schedule import MOST_LINES, UNROLLED, Vectors
+from .kernel import Axis, Contract, Kernel, Reduce, Stmt, stages_of
+from .schedule import MOST_LINES, UNROLLED, Vectors, Way
 from .tiling import round_up
 
 MAX_LEVELS = 40  # of a pairwise sum of unknown extent: 2**40 chunks take years
@@ -54,6 +54,13 @@ def levels_of(count: Dim) -> int:
     return MAX_LEVELS if most is None else max(1, most.bit_length())
 
 
+def pitch_of(axis: Axis, lanes: int) -> int:
+    """Elements from the sums of one lane, of all vectors of a task along ``axis``, to the next: not
+    a power of two, of which short rows would all lie in the same sets of the first-level cache."""
+    extent = axis.extent if isinstance(axis.extent, int) else axis.block
+    return round_up(min(extent, axis.block), lanes) + lanes
+
+
 def turned_room(size: int, across: int, along: int, lines: int) -> int:
     """Bytes for a block that is turned by tiles of so many lines, with elements of ``size`` bytes:
     one that lies further back begins up to a tile before it."""
@@ -81,19 +88,37 @@ def _of_sums(kernel: Kernel, stage: Sequence[Stmt], vectors: Vectors | None) -> 
     sums of one loop do not agree on a way, and then they are of one stage."""
     sums = [stmt for stmt in stage if isinstance(stmt, Reduce) and stmt.order is not None]
     agree = len({(stmt.way, stmt.order) for stmt in sums}) == 1
+    lanes = 1 if vectors is None else vectors.lanes
+    wide = lanes  # elements of one lane of a sum
+    if vectors is not None and _goes_across(stage):
+        wide = pitch_of(kernel.axis(vectors.axis), lanes)
+        yield from (wide * stmt.dtype.itemsize for stmt in stage if isinstance(stmt, Reduce))
     for stmt in stage:
         if isinstance(stmt, Contract) and stmt.chunk and stmt.tiling is None:
-            yield (1 if vectors is None else vectors.lanes) * stmt.dtype.itemsize * levels_of(
+            yield lanes * stmt.dtype.itemsize * levels_of(
                 ceil_div(kernel.axis(stmt.axis).extent, stmt.chunk))
     for stmt in sums:
         assert stmt.order is not None
         along = vectors is not None and vectors.axis == stmt.axis
         if agree and not along and stmt.way == UNROLLED:
             continue
-        width = 1 if along or vectors is None else vectors.lanes
-        size = width * stmt.dtype.itemsize
+        size = (1 if along else wide) * stmt.dtype.itemsize
         if stmt.order.chunk:
             yield size * levels_of(ceil_div(kernel.axis(stmt.axis).extent, stmt.order.chunk))
         if not along:
             yield size * (levels_of(stmt.order.lanes) if agree and stmt.way.kind == "by lanes"
                           else stmt.order.lanes)
+
+
+def _goes_across(stage: Sequence[Stmt]) -> bool:
+    """Whether the sums along some axis go across its rows: those with lanes agree on it, or there
+    are none."""
+    ways: dict[str, set[tuple[Way, int]]] = {}
+    free: dict[str, set[tuple[Way, int]]] = {}
+    for stmt in stage:
+        if isinstance(stmt, Reduce):
+            found = ways if stmt.order else free
+            lanes = stmt.order.lanes if stmt.order else 0
+            found.setdefault(stmt.axis, set()).add((stmt.way, lanes))
+    return any(len(each) == 1 and next(iter(each))[0].kind == "across"
+               for each in {**free, **ways}.values())

@@ -14,8 +14,9 @@
             | "last" %id "over" axis
             | "contract" %id "," %id "over" axes ["{" ["chunk" number] ["," tiling] "}"]
             | primitive {%id})
-    order   = "{" "lanes" number ["," "chunk" number] ["," way] "}"
-    way     = "unrolled" | ("by" "lanes" number | "in" "strips" number) ["," "few" number]
+    order   = "{" ("lanes" number ["," "chunk" number] ["," way] | "across" number) "}"
+    way     = "unrolled"
+            | ("by" "lanes" number | "in" "strips" number | "across" number) ["," "few" number]
     vectors = "vectorize" axis "by" number ["keep" {%id}] ["turn" {%id}]
     split   = "split" axis "at" {dim}
 
@@ -68,7 +69,7 @@ _NUMBER = re.compile(r"true\b|false\b|-?(?:inf\b|nan\b|\d+(?:\.\d+)?(?:e[+-]?\d+
 _PART = re.compile(r"[^,{}]+")
 _VECTORS = re.compile(r"vectorize\s+(\w+)\s+by\b")
 _SPLIT = re.compile(r"split\s+(\w+)\s+at\b")
-_WAY = re.compile(r"by\s+lanes\b|in\s+strips\b")
+_WAY = re.compile(r"by\s+lanes\b|in\s+strips\b|across\b")
 
 
 def kernel_item(scanner: Scanner) -> Kernel:
@@ -324,6 +325,10 @@ class _KernelReader:
         scanner, way = self.scanner, IN_TURN
         if not scanner.accept("{"):
             return None, way
+        if scanner.accept("across"):
+            way = Way("across", scanner.number())
+            scanner.expect("}")
+            return None, way
         scanner.expect("lanes")
         lanes, chunk = scanner.number(), 0
         while not scanner.accept("}"):
@@ -334,8 +339,9 @@ class _KernelReader:
             if scanner.accept("unrolled"):
                 way = UNROLLED
             else:
-                found = scanner.take(_WAY, "a chunk, 'unrolled', 'by lanes' or 'in strips'")
-                kind: WayKind = "by lanes" if found[0] == "b" else "in strips"
+                found = scanner.take(
+                    _WAY, "a chunk, 'unrolled', 'by lanes', 'in strips' or 'across'")
+                kind = cast(WayKind, " ".join(found.split()))
                 count = scanner.number()
                 few = scanner.accept(",")
                 if few:

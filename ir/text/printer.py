@@ -265,7 +265,7 @@ def _meaning(stmt: Stmt) -> str:
 
 def _order(stmt: Reduce) -> str:
     if stmt.order is None:
-        return ""
+        return f" {{{stmt.way}}}" if stmt.way != IN_TURN else ""
     way = f", {stmt.way}" if stmt.way != IN_TURN else ""
     return f" {str(stmt.order)[:-1]}{way}}}"
 

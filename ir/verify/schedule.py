@@ -28,6 +28,7 @@ from ..kernels.schedule import (
     MOST_AT_ONCE,
     MOST_UNROLLED,
     MOST_VECTOR,
+    REST,
     TURNED_BYTES,
     UNROLLED,
     WAY_KINDS,
@@ -175,20 +176,25 @@ def _is_defined(kernel: Kernel) -> bool:
 
 def _of_way(kernel: Kernel, stmt: Reduce, stage: Stage, along: set[str]) -> Iterator[str]:
     extent = next((axis.extent for axis in kernel.axes if axis.name == stmt.axis), 0)
+    lanes_of_par = not kernel.locals and any(
+        vectors.lanes <= REST and axis.name == vectors.axis and axis.kind == "par"
+        for vectors in kernel.vectors for axis in kernel.axes)
     lanes = stmt.order.lanes if stmt.order else 0
-    if stmt.way.kind not in WAY_KINDS or not lanes:
+    if stmt.way.kind not in WAY_KINDS or not (lanes or stmt.way.kind == "across"):
         yield f"'{stmt.way}' is no way to take lanes, or there are none"
     elif stmt.axis in along:
         yield f"'{stmt.way}': the sum is along the vectors, which are its lanes"
     elif _one_by_one(stage):
         yield (f"'{stmt.way}': beside a product, an accumulating store or what is carried, sums "
                "are taken in turn")
-    elif stmt.way.kind in ("by lanes", "in strips") and not all(
+    elif stmt.way.kind in ("by lanes", "in strips", "across") and not all(
             count.bit_count() == 1 and count <= most for count, most in (
                 (stmt.way.count, min(lanes, MOST_AT_ONCE) if stmt.way.kind == "by lanes"
-                 else MOST_AT_ONCE), (stmt.way.few or 1, min(lanes, MOST_AT_ONCE)))):
+                 else MOST_AT_ONCE), (stmt.way.few or 1, min(lanes or 1, MOST_AT_ONCE)))):
         yield (f"'{stmt.way}': a power of two, up to {MOST_AT_ONCE}, and of lanes as many as the "
                "sum has")
+    elif stmt.way.kind == "across" and not lanes_of_par:
+        yield f"'{stmt.way}': vectors of at most {REST} lanes, of an axis of tasks, go across rows"
     elif stmt.way == UNROLLED and not (isinstance(extent, int) and extent <= MOST_UNROLLED):
         yield f"only loops of at most {MOST_UNROLLED} rounds are unrolled"
     elif stmt.way == UNROLLED and isinstance(extent, int) and stmt.order and (

@@ -51,7 +51,7 @@ DTYPES = ("bool", "i1", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8")
 PRODUCTS = ("i4", "u4", "i8", "u8", "f2", "f4", "f8")
 SHAPES = ((2, 3, 5), (5, 7, 3), (13, 1, 17), (17, 33, 18), (31, 5, 70), (3, 65, 2))  # m, k, n
 ROWS = (0, 1, 2, 7, 15, 16, 17, 33, 64, 65, 130, 300)  # not known to the compiler
-TALL = ((20, 40), (33, 128), (70, 256), (300, 3), (300, 256), (1100, 40))
+TALL = ((20, 40), (33, 128), (70, 256), (300, 3), (300, 256), (1100, 40), (700, 203), (257, 521))
 STAGED = ((160, 7, 33), (300, 8, 20), (257, 31, 65), (1025, 700, 8201))  # the last: in blocks
 WINDOWS = ((1, 3, 5, 20), (3, 8, 9, 33), (4, 20, 16, 40), (2, 2, 30, 3))  # x is NCHW; results
 # Short rows, and around the widths of vectors; the products of two sizes are tails of any length.
@@ -203,10 +203,13 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], tuple[Array, ...], bool]]
                 yield f"parted {rows} {at} {dynamic}", parted, (
                     whole(rng, (rows,), "f8"), np.array(at)), dynamic
     for rows in ROWS[1::2]:
-        for columns in SIZES[::3]:
-            x, y = whole(rng, (rows,), "f8"), whole(rng, (columns,), "f8")
+        for size in SIZES[::3]:
+            x, y = whole(rng, (rows,), "f8"), whole(rng, (size,), "f8")
             yield f"expanded {x.shape} {y.shape}", expanded, (x, y), True
             yield f"chosen {x.shape} {y.shape}", chosen, (x, y), True
+    for rows in (255, 256, 300):
+        x = whole(rng, (rows, 37), "f4")
+        yield f"columns {x.dtype} {x.shape} rows not known", columns, (x,), True
     for images, channels, size, results in WINDOWS:
         x = whole(rng, (images, channels, size, size + 1), "f4")
         w = whole(rng, (results, channels, 3, 3), "f4")

@@ -134,3 +134,37 @@ def test_gradients_of_long_sums() -> None:
 def test_rows_that_are_tasks_enough_stay_whole() -> None:
     for shape in ("f32[8,100000]", "f32[100,100]", "f32[1000,3000]"):
         assert weft.compile(lambda x: x.sum(-1)).lower(shape).stages.plan.launches == 1
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("depth, rows, columns", [
+    (60_000, 100, 10), (8192, 33, 64), (20_001, 7, 5), (4099, 1, 130), (9000, 16, 16)])
+def test_products_along_a_long_axis(
+    depth: int, rows: int, columns: int, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What follows is computed of the total; the bits are those of one product."""
+    def function(x: Any, y: Any) -> Any:
+        return np.tanh(x.T @ y / 100) + 1
+
+    x, y = (numbers(depth, size).astype(dtype) for size in (rows, columns))
+    plan = weft.compile(function).lower(x, y).stages.plan
+    assert any(name.endswith("_parts") for name in plan.kernels), print_plan(plan)
+    verify_plan(parse_plan(print_plan(plan, kernels=True)))
+    ways: list[dict[str, Any]] = [{"dynamic": {"x": {0: "n"}, "y": {0: "n"}}}, {"threads": 1},
+                                  {"opt": 0}, *({"target": target} for target in targets())]
+    found = weft.compile(function)(x, y)
+    for way in ways:
+        assert_same(weft.compile(function, **way)(x, y), found)
+    with monkeypatch.context() as patch:
+        patch.setattr(parts, "RESULTS", 0)
+        assert_same(weft.compile(function)(x, y), found)
+    np.testing.assert_allclose(found, function(x.astype("f8"), y.astype("f8")), rtol=1e-3,
+                               atol=1e-5)
+
+
+def test_products_that_stay_whole() -> None:
+    """Those with tasks enough, with short axes, and of an unknown number of rows."""
+    for x, y in (("f32[1024,1024]", "f32[1024,1024]"), ("f32[4000,16]", "f32[4000,16]"),
+                 ("f32[n,16]", "f32[n,16]")):
+        plan = weft.compile(lambda x, y: x.T @ y).lower(x, y).stages.plan
+        assert plan.launches == 1

@@ -156,7 +156,8 @@ def columns(x: Any) -> Any:
 @pytest.mark.parametrize("rows", [5, 9, 40, 100])
 @pytest.mark.parametrize("way", ["unrolled", "by lanes 1", "by lanes 2", "by lanes 4",
                                  "by lanes 8", "by lanes 2, few 4", "in strips 1", "in strips 8",
-                                 "in strips 2, few 8", "in turn"])
+                                 "in strips 2, few 8", "across 1", "across 8", "across 2, few 8",
+                                 "in turn"])
 def test_ways_to_take_the_lanes_of_a_sum(rows: int, way: str) -> None:
     x = numbers(rows, 37)
     text = re.sub(r"{lanes (\d+)[^}]*}", r"{lanes \1}", kernel_text(columns, x))

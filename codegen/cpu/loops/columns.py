@@ -7,6 +7,7 @@ at a time. What a lane of a sum adds up are then rows l, l + lanes, ...:
     by lanes         some lanes after others, sums in registers; they meet as soon as they can
     in strips        nearly as they lie in memory, with the sums of all lanes in an array
     in turn          as they lie in memory, one by one
+    across           in strips, unless the vectors are innermost (``across``)
 
 The sums say which (``ir.schedule.Way``).
 """
@@ -83,7 +84,7 @@ class ColumnLoops:
         if not ordered:
             _, found = in_chunks(
                 self.stmts, [], extent, span, [*zip(free, carry, strict=True)],
-                lambda first, end, held: ([], self._rounds(scope, loop, (first, end, 1), held)))
+                lambda first, end, held: ([], self.rounds(scope, loop, (first, end, 1), held)))
         else:
             sums, carry = self._all(scope, loop, span, carry)
             found = [*sums, *carry]
@@ -121,8 +122,9 @@ class ColumnLoops:
     ) -> tuple[Values, Values]:
         """The same, chunk by chunk."""
         ordered, free = by_order(loop)
-        chunk = {"by lanes": self._lane_by_lane, "in strips": self._in_strips}.get(
-            way_of(ordered).kind, self._in_turn)(scope, loop, span[1])
+        emit = {"by lanes": self._lane_by_lane, "in strips": self._in_strips,
+                "across": self._in_strips}.get(way_of(ordered).kind, self._in_turn)
+        chunk = emit(scope, loop, span[1])
         widths = [(stmt, self._width_of(scope, stmt)) for stmt in ordered]
         return in_chunks(self.stmts, widths, self.kernel.axis(loop.axis).extent, span,
                          [*zip(free, carry, strict=True)], chunk)
@@ -140,7 +142,7 @@ class ColumnLoops:
         wide = any(scope.vector in self.values[operand] for operand in stmt.operands)
         return scope.width if wide else 1
 
-    def _rounds(
+    def rounds(
         self, scope: Scope, loop: Loop, steps: tuple[str, str, int], carry: Values,
         rows: Sequence[str] = ("",),
     ) -> Values:
@@ -233,7 +235,7 @@ class ColumnLoops:
         lanes = ordered[0].order.lanes if ordered[0].order else 1
         ahead = ordered[0].way.count
         known = ahead.bit_length() - 1
-        used, bits = self._lanes_used(stop, lanes, ahead)
+        used, bits = self.lanes_used(stop, lanes, ahead)
         counters = [PairwiseSum(self.stmts, stmt, self._width_of(scope, stmt), lanes // ahead)
                     for stmt in ordered]
 
@@ -261,7 +263,7 @@ class ColumnLoops:
         each, extent = len(ordered), self.kernel.axis(loop.axis).extent
         start = [self.stmts.initial(stmt, self._width_of(scope, stmt)) for stmt in ordered]
         left = self.f(f"sub i64 {lanes.end}, {lanes.rows[-1]}")  # the last of them ends first
-        found = self._rounds(scope, loop, ("0", left, lanes.count),
+        found = self.rounds(scope, loop, ("0", left, lanes.count),
                              [*start * len(lanes.rows), *carry], lanes.rows)
         sums = [found[at:at + each] for at in range(0, each * len(lanes.rows), each)]
         carry = found[each * len(lanes.rows):]
@@ -271,7 +273,7 @@ class ColumnLoops:
                            f"{-lanes.count}")
             for at, row in enumerate(lanes.rows[:-1]):
                 steps = self.f(f"add i64 {row}, {taken}"), lanes.end, lanes.count
-                found = self._rounds(scope, loop, steps, [*sums[at], *carry])
+                found = self.rounds(scope, loop, steps, [*sums[at], *carry])
                 sums[at], carry = found[:each], found[each:]
         while len(sums) > 1:
             sums = [[self.stmts.combine(stmt, *pair) for stmt, *pair in zip(
@@ -289,7 +291,7 @@ class ColumnLoops:
         ordered, _ = by_order(loop)
         lanes = ordered[0].order.lanes if ordered[0].order else 1
         known = some.bit_length() - 1
-        used, bits = self._lanes_used(stop, lanes, some)
+        used, bits = self.lanes_used(stop, lanes, some)
         apart = self.f(f"lshr i64 {used}, {known}")
         last = "" if self.kernel.axis(loop.axis).extent == lanes else self.f(f"sub i64 {stop}, 1")
         counters = [PairwiseSum(self.stmts, stmt, self._width_of(scope, stmt), lanes // some)
@@ -387,7 +389,7 @@ class ColumnLoops:
                     start = [*(sums.slots.load(lane.index) for sums in lanes),
                              *renamed(carry, lane.values)]
                     steps = self.f(f"add i64 {strip.index}, {lane.index}"), until, count
-                    found = self._rounds(scope, loop, steps, start)
+                    found = self.rounds(scope, loop, steps, start)
                     for sums, value in zip(lanes, found, strict=False):
                         sums.slots.store(lane.index, value)
                     lane.next = [value.ref for value in found[len(ordered):]]
@@ -400,7 +402,7 @@ class ColumnLoops:
         lanes = []
         for stmt in by_order(loop)[0]:
             assert stmt.order is not None
-            used, bits = self._lanes_used(stop, stmt.order.lanes)
+            used, bits = self.lanes_used(stop, stmt.order.lanes)
             lanes.append(LaneSums(self.stmts, stmt, self._width_of(scope, stmt), used, bits))
         return lanes
 
@@ -432,7 +434,7 @@ class ColumnLoops:
 
         return chunk
 
-    def _lanes_used(self, count: str, lanes: int, least: int = 1) -> tuple[str, str]:
+    def lanes_used(self, count: str, lanes: int, least: int = 1) -> tuple[str, str]:
         """How many lanes ``count`` terms reach, as a power of two, and its logarithm."""
         last = self.f.call("i64", "llvm.smax.i64", ("i64", self.f(f"sub i64 {count}, 1")),
                            ("i64", str(least - 1)))

@@ -41,6 +41,7 @@ from ....ir.machine import Machine
 from ....ir.plans.plan import tasks_of
 from ....ir.record import replace
 from ....ir.types import DType
+from ...kernel.across import FEWEST_ROWS
 from ...kernel.domain.pieces import all_ranges, piece
 from ...kernel.domain.windows import needed
 from ...kernel.nest import Ends, Loop, inside, nest
@@ -51,6 +52,7 @@ from ..sorts.ranked import emit_ranked
 from ..sorts.rows import emit_sort
 from ..text import SERIAL, FunctionText
 from ..types import LLVM_TYPES, vector_type
+from .across import AcrossLoops, goes_across
 from .columns import ColumnLoops, Take, by_order, of_sums
 from .contract import emit_contract
 from .scalars import LlvmValue
@@ -222,8 +224,36 @@ class _KernelEmitter:
             first, last = span_of(self.stmts, scope, axis, self.width)
             start = self.stmts.most(start, first)
             stop = self.stmts.most(start, self.stmts.least(stop, last))
-        for at, width, mask in self._steps(axis, start, stop, span):
-            self._run(scope.step(self.vector, at, width, mask), items)
+
+        def steps(scope: Scope) -> Iterator[Scope]:
+            assert self.vector is not None
+            for at, width, mask in self._steps(axis, start, stop, span):
+                yield scope.step(self.vector, at, width, mask)
+
+        if not any(map(goes_across, items)):
+            for step in steps(scope):
+                self._run(step, items)
+            return
+        with self._many_rows(scope, items) as few:
+            AcrossLoops(self.columns, steps, self.vector, start, self.width).emit(
+                scope.child(), items)
+        if few:
+            with self.f.when(few):
+                for step in steps(scope):
+                    self._run(step, items)
+
+    @contextmanager
+    def _many_rows(self, scope: Scope, items: Iterable[Stmt | Loop]) -> Iterator[str]:
+        """What is done if loops have enough rows to be read from end to end; gives the opposite,
+        where that may be."""
+        rows = next((self.kernel.axis(item.axis).extent for item in items if goes_across(item)
+                     and any(isinstance(stmt, Reduce) and stmt.way.few for stmt in item.ends)), 0)
+        if not rows:
+            yield ""
+            return
+        few = self.f(f"icmp slt i64 {emit_dim(self.f, rows, scope.axes)}, {FEWEST_ROWS}")
+        with self.f.when(self.f(f"xor i1 {few}, true")):
+            yield few
 
     def _uniform(self, moving: set[str]) -> list[Stmt]:
         """Statements that depend on nothing that moves inside a task, in order."""

@@ -10,6 +10,7 @@ is added to what the trailing ones of its number say is waiting, as a carry is:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 
 from ....ir.indices.index import Dim, ceil_div
 from ....ir.kernels.kernel import Axis, Contract, Reduce
@@ -27,19 +28,27 @@ Chunk = Callable[[str, str, Values], tuple[Values, Values]]
 
 
 class Slots:
-    """Values of one reduction in an array, ``width`` lanes wide each."""
+    """Values of one reduction in an array, ``width`` lanes wide each: one after the other, or
+    ``pitch`` elements apart, with those of other vectors between."""
 
     def __init__(
-        self, stmts: StmtEmitter, stmt: Reduce | Contract, width: int, count: int
+        self, stmts: StmtEmitter, stmt: Reduce | Contract, width: int, count: int, pitch: int = 0
     ) -> None:
         self.f, self.stmts, self.stmt, self.width = stmts.f, stmts, stmt, width
         self.element = LLVM_TYPES[stmt.dtype.name]
         self.type = vector_type(self.element, width)
-        self.place = stmts.workspace.take(width * count * stmt.dtype.itemsize)
+        self.pitch = pitch or width
+        self.place = stmts.workspace.take(self.pitch * count * stmt.dtype.itemsize)
+
+    def moved(self, offset: str) -> Slots:
+        """Those of the vector that begins so many elements further on."""
+        other = copy(self)
+        other.place = self.f(f"getelementptr {self.element}, ptr {self.place}, i64 {offset}")
+        return other
 
     def _at(self, slot: str) -> str:
         # Not by the vector's own type, which may be longer than its elements.
-        offset = self.f(f"mul i64 {slot}, {self.width}")
+        offset = self.f(f"mul i64 {slot}, {self.pitch}")
         return self.f(f"getelementptr {self.element}, ptr {self.place}, i64 {offset}")
 
     def load(self, slot: str) -> LlvmValue:
@@ -60,12 +69,18 @@ class PairwiseSum:
     """Values that come one by one, numbered from 0, combined by neighbours."""
 
     def __init__(
-        self, stmts: StmtEmitter, stmt: Reduce | Contract, width: int, most: Dim
+        self, stmts: StmtEmitter, stmt: Reduce | Contract, width: int, most: Dim, pitch: int = 0
     ) -> None:
-        """``most`` is how many values there will be at most."""
+        """``most`` is how many values there will be at most; ``pitch`` as of slots."""
         self.f, self.stmts, self.stmt = stmts.f, stmts, stmt
         self.levels = levels_of(most)
-        self.slots = Slots(stmts, stmt, width, self.levels)
+        self.slots = Slots(stmts, stmt, width, self.levels, pitch)
+
+    def moved(self, offset: str) -> PairwiseSum:
+        """That of the vector that begins so many elements further on."""
+        other = copy(self)
+        other.slots = self.slots.moved(offset)
+        return other
 
     def clear(self) -> None:
         """Before a value whose number is not 0: those before it are nothing."""
@@ -103,11 +118,19 @@ class LaneSums:
     ``used`` is how many lanes may have terms, a power of two, and ``bits`` its logarithm.
     """
 
-    def __init__(self, stmts: StmtEmitter, stmt: Reduce, width: int, used: str, bits: str) -> None:
+    def __init__(
+        self, stmts: StmtEmitter, stmt: Reduce, width: int, used: str, bits: str, pitch: int = 0
+    ) -> None:
         assert stmt.order is not None
         self.f, self.stmts, self.stmt, self.used, self.bits = stmts.f, stmts, stmt, used, bits
         self.lanes = stmt.order.lanes
-        self.slots = Slots(stmts, stmt, width, self.lanes)
+        self.slots = Slots(stmts, stmt, width, self.lanes, pitch)
+
+    def moved(self, offset: str) -> LaneSums:
+        """Those of the vector that begins so many elements further on."""
+        other = copy(self)
+        other.slots = self.slots.moved(offset)
+        return other
 
     def clear(self) -> None:
         with self.f.loop("0", self.used, most=self.lanes) as lane:
