@@ -51,7 +51,7 @@ class Tiling:
     kb: int
     cut: bool  # K may exceed kb: sums wait in scratch for the next block of k
     lhs: Literal["in_place", "rows", "panels", "lines"]
-    rhs: Literal["in_place", "panels", "turned", "lines"]  # turned: transposed in registers
+    rhs: Literal["in_place", "panels", "block", "turned", "lines"]  # turned: in registers
     # Elements between packed rows or lines. In place or turned: between rows where they are, if
     # there may be fewer of them than a tile has; else 0.
     lhs_line: int
@@ -84,18 +84,23 @@ class Tiling:
             return self.mr * self.kb + self.lanes
         return self.mr * self.lhs_line
 
+    @property
+    def panel_elements(self) -> int:
+        """Elements of a packed panel of rhs: those of a block begin in different cache sets."""
+        return self.nr * self.kb + (64 * 8 // self.dtype.bits if self.rhs == "block" else 0)
+
     def areas(self) -> tuple[int, int, int, int]:
-        """Elements of scratch for lhs, one rhs panel, the sums, and rows yet to be transposed."""
+        """Elements of scratch for lhs, rhs, the sums, and rows yet to be transposed."""
         m_tiles = self.mb // self.mr
         lhs = self.tile_elements * m_tiles
         if self.lhs == "in_place":  # the last vector stored may reach past the last row
             lhs = self.tile_elements + self.lanes if self.lhs_line else 0
         if self.lhs == "lines":  # vectors that end with a run reach past it
             lhs = self.lhs_line * self.kb + self.pr
-        rhs = self.nr * self.kb
+        rhs = self.panel_elements * (self.nb // self.nr if self.rhs == "block" else 1)
         if self.rhs == "lines":
             rhs = self.rhs_line * self.kb + self.nr
-        elif self.rhs != "panels":
+        elif self.rhs in ("in_place", "turned"):
             rhs = self.nr * self.rhs_line + self.lanes if self.rhs_line else 0
         sums = (1 + self.waits) * self.waiting + self.swap * self.mr * self.nr + self.lanes
         spare = self.lanes * (max(self.kb, self.nr) + 2 * self.lanes)

@@ -362,7 +362,7 @@ def _tiling(dtype: DType, parts: Mapping[str, Sequence[str]]) -> Tiling:
     (lhs, lhs_line, lhs_along), (rhs, rhs_line, rhs_along) = map(_way, (parts["lhs"], parts["rhs"]))
     return Tiling(dtype, int(parts["lanes"][0]), mr, nv, mb, nb, kb, "cut" in parts,
                   _one_of(lhs, ("in_place", "rows", "panels", "lines")),
-                  _one_of(rhs, ("in_place", "panels", "turned", "lines")),
+                  _one_of(rhs, ("in_place", "panels", "block", "turned", "lines")),
                   lhs_line, rhs_line, "swap" in parts, parts["rows"][0], parts["columns"][0],
                   lhs_along, rhs_along, "outlined" in parts, int(parts.get("waits", ["0"])[0]))
 

@@ -87,7 +87,7 @@ def _access(
     way, along = side
     access = access_along(kernel, name, free, k, "free" if along == free else
                           "k" if along == k else None)
-    return replace(access, run=0) if way == "panels" and along == free else access
+    return replace(access, run=0) if way in ("panels", "block") and along == free else access
 
 
 def emit_contract(

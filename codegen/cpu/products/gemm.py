@@ -135,6 +135,9 @@ class _Block(Vectors):
                                                                    plan.nr)
                     self.packing.lines(self.rhs, self.areas[1], self.n0, self.columns,
                                        plan.rhs_line, last, plan.nr)
+                elif plan.rhs == "block":
+                    self.packing.panels(self.rhs, self.areas[1], self.n0, self.n_tiles, self.N,
+                                        plan.nr, plan.nr, plan.panel_elements, self.even_columns)
             with span(f, self.n_tiles) as j, f.unasked():
                 self.pack_rhs(self.add(self.n0, self.mul(j, plan.nr)))
                 with span(f, self.m_tiles) as i:
@@ -194,6 +197,9 @@ class _Block(Vectors):
             return _Side(n, self.at(self.areas[1], self.mul(j, plan.nr)), 1, plan.rhs_line)
         if plan.rhs == "panels":
             return _Side(n, self.areas[1], 1, plan.nr)
+        if plan.rhs == "block":
+            place = self.at(self.areas[1], self.mul(j, plan.panel_elements))
+            return _Side(n, place, 1, plan.nr)
         origin, stride = n, self.rhs.access.stride or 0
         if isinstance(self.N, int) and plan.nr > self.N:
             mask = prefix_mask(self.f, plan.lanes, self.N - plan.nr + plan.lanes)
