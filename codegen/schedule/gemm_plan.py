@@ -30,13 +30,18 @@ _TASK_CYCLES = 20_000  # work below which a task is not worth a thread
 _MOST_TASKS = 8
 _THREADS = (1, 2, 4, 8)  # for the geometric mean of whose times tasks are cut
 _ELEMENT, _RUN = 3.0, 4.0  # cycles to pack one element by itself, and to begin a run
+_UNEVEN = 8.0  # cycles for a row of a tile that may not have all columns
 _TASK_COST = 200.0  # cycles to start a task
 _SAME_SET = 4096  # rows this many bytes apart, or a multiple, compete for the same cache lines
 _ROWS_IN_SET = 4  # that a tile may read there side by side: panels of rhs need the others' places
+_ROWS_IN_L2 = 64  # of a block, at such distances
 _CROWDED = 1.3  # times the cycles of a product that reads such rows from L2
 _STREAM = 0.03  # cycles for a byte of an operand that a task reads from beyond its caches
 _LINE = 64      # bytes that come with a piece of a row
 _FAR = 0.05  # cycles for a byte of lhs or of waiting sums, which come from L2
+_LOAD = 0.9  # cycles for a load from L1
+# Those of 256 bits, of which two come at once, are read ahead in time.
+_FAR_256, _LOAD_256 = 0.02, 0.55
 _FEW, _FEWEST = 8, 2  # tiles that read an element in place wherever it lies, if crowded
 _TURNED_ROWS = 8
 _LONGEST_LINE = 1 << 16  # elements; rows that lie further apart are not copied as they lie
@@ -112,11 +117,14 @@ def _plan(
     plan = Tiling(dtype, lanes, mr, nv, mr, nr, kb, K is None or kb < K,
                     packed, "panels", kb + lanes if packed == "rows" else 0, swap=swap,
                     waits=_waits(K, chunk))
-    if _in_place(lhs, size, mr, N, nr) and (sure_m or _copies(lhs, K)):
+    if _in_place(lhs, size, mr, M or _NOMINAL, N, nr) and (sure_m or _copies(lhs, K)):
         plan = replace(plan, lhs="in_place", lhs_line=0 if sure_m else lhs.stride or 0)
-        compute *= _CROWDED if _crowded(lhs, size, mr) else 1.0
-    if rhs.lanes == "free" and sure_n and _in_place(rhs, size, nr, M, mr):
+        compute *= _CROWDED if _crowded(lhs, size, mr, M or _NOMINAL) else 1.0
+    if rhs.lanes == "free" and sure_n and _in_place(rhs, size, nr, N or _NOMINAL, M, mr):
         plan = replace(plan, rhs="in_place")
+    if plan.rhs == "panels" and rhs.lanes == "free" and (
+            2 * size * (N or _NOMINAL) * depth > target.l2):
+        plan = replace(plan, rhs="block")
     if rhs.lanes == "free" and rhs.run:
         plan = replace(plan, rhs="lines")
     if turned is not None:
@@ -131,29 +139,32 @@ def _waits(K: int | None, chunk: int) -> int:
     return MAX_LEVELS if K is None else levels_of(-(-K // chunk))
 
 
-def _in_place(access: Access, size: int, width: int, uses: int | None, tile: int) -> bool:
+def _in_place(
+    access: Access, size: int, width: int, rows: int, uses: int | None, tile: int,
+) -> bool:
     """Whether a plain array is read where it lies: where few tiles read each element, else along k
     if it is not crowded. What is read along the other axis pays for packing: each step of k is on a
     page of its own, and vectors that do not begin with a cache line are read from two of them.
     """
     if access.stride is None:
         return False
-    crowded = _crowded(access, size, width)
+    crowded = _crowded(access, size, width, rows)
     if uses is not None and uses <= (_FEWEST if crowded else _FEW) * tile:
         return True
     return not crowded and (uses is None or access.lanes == "k")
 
 
-def _crowded(access: Access, size: int, width: int) -> bool:
+def _crowded(access: Access, size: int, width: int, rows: int) -> bool:
     """Whether an array that is read where it lies shares its places in L1 with too much else, as
-    rows a power of two apart do.
+    rows a power of two apart do, or in L2 with other ``rows`` of its block.
 
     Each step of k reads one element of ``width`` rows along k, or ``width`` of the next row.
     """
     assert access.stride is not None
     shared = math.gcd(access.stride * size, _SAME_SET)
     if access.lanes == "k":
-        return width * shared > _ROWS_IN_SET * _SAME_SET
+        return width * shared > _ROWS_IN_SET * _SAME_SET or (
+            shared == _SAME_SET and rows > _ROWS_IN_L2)
     return shared > 4 * width * size
 
 
@@ -180,7 +191,8 @@ def _turned_tile(
 
 def _most_depth(nr: int, lanes: int, size: int, target: Machine) -> int:
     """Steps of k whose panel of rhs stays in L1 beside a tile's rows of lhs."""
-    return max(lanes, target.l1 * 3 // 4 // (nr * size) // lanes * lanes)
+    room = target.l1 * 3 // 4 if target.vector_bits > 256 else target.l1 // 2
+    return max(lanes, room // (nr * size) // lanes * lanes)
 
 
 def _register_tile(
@@ -193,24 +205,26 @@ def _register_tile(
     is read there is used nr times, and a wide panel, of which L1 holds less of k, has its sums wait
     more often.
     """
-    registers = target.registers
+    registers, wide = target.registers, target.vector_bits > 256
+    load, byte = (_LOAD, _FAR) if wide else (_LOAD_256, _FAR_256)
     far = (_NOMINAL if M is None else M) * depth * size > target.l1 // 4
     best = (float("inf"), 0, 0)
     for nv in range(1, 17):
         waits = -(-depth // _most_depth(nv * lanes, lanes, size, target)) - 1
         # LLVM reads ahead: without room for it, sums move from register to register.
-        ahead = 0 if nv == 1 and registers >= 32 else 3
+        ahead = 1 if registers < 32 else 0 if nv == 1 else 3
         for mr in range(1, min(registers, most_rows) + 1):
             # Sums stay in registers, and so does what a step of k uses more than once.
             if mr * nv + (nv if mr > 1 else 1) + ahead > registers:
                 break
             m_tiles = _NOMINAL / mr if M is None else -(-max(1, M) // mr)
             n_tiles = _NOMINAL / (nv * lanes) if N is None else -(-max(1, N) // (nv * lanes))
-            # Two fma or a load a cycle, their latency, and data that comes from beyond L1.
-            step = max(mr * nv / 2, 0.9 * (mr + nv), 6.0) + 0.1 * (nv + mr / lanes)
-            step += _FAR * size * mr * far
+            # Two fma a cycle, loads, their latency, and data that comes from beyond L1.
+            step = max(mr * nv / 2, load * (mr + nv), 6.0) + 0.1 * (nv + mr / lanes)
+            step += byte * size * mr * far
             wait = 2 * _FAR * size * lanes * waits
-            cycles = m_tiles * n_tiles * (depth * step + (4 + wait) * mr * nv + 20)
+            ends = 0.0 if N is not None and N % (nv * lanes) == 0 else _UNEVEN * mr
+            cycles = m_tiles * n_tiles * (depth * step + (4 + wait) * mr * nv + 20 + ends)
             best = min(best, (cycles, -mr, nv))
     cycles, mr, nv = best
     return -mr, nv, cycles
@@ -227,7 +241,7 @@ def _blocks(
     if plan.lhs != "in_place":
         vectors = plan.pr / plan.mr if plan.lhs == "panels" else 1.0  # are stored whole
         lhs_cost = m * depth * _element_cost(lhs, 0.065 * size * vectors)
-    if plan.rhs in ("panels", "lines"):
+    if plan.rhs in ("panels", "block", "lines"):
         rhs_cost = n * depth * _element_cost(rhs, (0.16 if rhs.lanes == "k" else 0.08) * size)
     # What each task reads is counted where it does not stay in L2.
     lhs_far, rhs_far = (_STREAM * size * side * depth * (2 * size * side * depth > target.l2)
@@ -243,8 +257,9 @@ def _blocks(
         if N is None:
             most_m = max(1, min(most_m, target.l2 // (size * n_tiles * plan.mr * plan.nr)))
         most_n = max(1, target.l2 // (size * min(most_m, m_tiles) * plan.mr * plan.nr))
-    if plan.rhs == "lines":
-        most_n = min(most_n, max(1, target.l2 // 2 // (size * plan.kb * plan.nr)))
+    if plan.rhs in ("block", "lines"):
+        part = 4 if plan.rhs == "block" else 2
+        most_n = min(most_n, max(1, target.l2 // part // (size * plan.kb * plan.nr)))
     wanted = max(1, min(_MOST_TASKS, int(products * (compute + rhs_cost) / _TASK_CYCLES)))
     m_cuts = _cuts(m_tiles, most_m) if M is not None or N is not None else range(2, 3)
     n_cuts = _cuts(n_tiles, most_n) if N is not None else range(1, 2)
@@ -265,6 +280,8 @@ def _blocks(
         choices.append((math.prod(times) ** (1 / len(times)) / tasks * cycles, cycles, mt, nt))
     _, cycles, mt, nt = min(choices)
     plan = replace(plan, mb=mt * plan.mr, nb=nt * plan.nr, cost=cycles)
+    if plan.rhs == "block" and nt > most_n:
+        plan = replace(plan, rhs="panels")
     if plan.lhs == "lines":
         plan = replace(plan, lhs_line=_line(plan.mb, lhs.run, plan.lanes, size))
     if plan.rhs == "lines":

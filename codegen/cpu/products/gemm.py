@@ -17,15 +17,14 @@ Plain arrays that lie well in memory are read in place.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
 from ....ir.kernels.tiling import Tiling
-from ....ir.record import record
 from ..text import FunctionText
 from ..types import LLVM_TYPES
 from .packing import Operand, Packing
+from .register_tile import RegisterTile, Side
 from .sizes import Size, ceil_div, integer, maybe, prefix_mask, span, strips
 from .vectors import Vectors
 
@@ -69,17 +68,6 @@ def emit_block(
             for extent, parts, tile in zip((M, N), sizes[::-1 if plan.swap else 1],
                                            (plan.mr, plan.nr), strict=True)]
     _Block(f, plan, (M, N, K), lhs, rhs, epilogue, scratch, even, chunk).emit(start, stop)
-
-
-@record(frozen=True)
-class _Side:
-    """One operand of a register tile: where it begins, elements from one index to the next."""
-
-    origin: Size  # of the free axis; before the tile's own where the tile was moved back inside
-    pointer: str
-    free: int
-    k: int
-    mask: str | None = None  # lanes of its last vector that exist
 
 
 class _Block(Vectors):
@@ -175,13 +163,13 @@ class _Block(Vectors):
             with self.f.when(self.short(self.N, plan.nr)):
                 self.packing.rows(self.rhs, self.areas[1], 0, plan.nr, self.N, plan.rhs_line)
 
-    def lhs_side(self, i: Size, m: Size) -> _Side:
+    def lhs_side(self, i: Size, m: Size) -> Side:
         plan = self.plan
         if plan.lhs == "lines":
-            return _Side(m, self.at(self.areas[0], self.mul(i, plan.mr)), 1, plan.lhs_line)
+            return Side(m, self.at(self.areas[0], self.mul(i, plan.mr)), 1, plan.lhs_line)
         if plan.lhs != "in_place":
             free, k = (1, plan.mr) if plan.lhs == "panels" else (plan.lhs_line, 1)
-            return _Side(m, self.at(self.areas[0], self.mul(i, plan.tile_elements)), free, k)
+            return Side(m, self.at(self.areas[0], self.mul(i, plan.tile_elements)), free, k)
         stride = self.lhs.access.stride or 0
         origin = self.inside(m, self.M, plan.mr, self.even_rows)
         free, k = (stride, 1) if self.lhs.access.lanes == "k" else (1, stride)
@@ -189,20 +177,20 @@ class _Block(Vectors):
         if plan.lhs_line:
             short = self.short(self.M, plan.mr)
             pointer = self.f(f"select i1 {short}, ptr {self.areas[0]}, ptr {pointer}")
-        return _Side(origin, pointer, free, k)
+        return Side(origin, pointer, free, k)
 
-    def rhs_side(self, j: Size, n: Size) -> _Side:
-        plan, mask = self.plan, None
+    def rhs_side(self, j: Size, n: Size) -> Side:
+        plan, last = self.plan, None
         if plan.rhs == "lines":
-            return _Side(n, self.at(self.areas[1], self.mul(j, plan.nr)), 1, plan.rhs_line)
+            return Side(n, self.at(self.areas[1], self.mul(j, plan.nr)), 1, plan.rhs_line)
         if plan.rhs == "panels":
-            return _Side(n, self.areas[1], 1, plan.nr)
+            return Side(n, self.areas[1], 1, plan.nr)
         if plan.rhs == "block":
             place = self.at(self.areas[1], self.mul(j, plan.panel_elements))
-            return _Side(n, place, 1, plan.nr)
+            return Side(n, place, 1, plan.nr)
         origin, stride = n, self.rhs.access.stride or 0
         if isinstance(self.N, int) and plan.nr > self.N:
-            mask = prefix_mask(self.f, plan.lanes, self.N - plan.nr + plan.lanes)
+            last = self.N - plan.nr + plan.lanes
         else:
             origin = self.inside(n, self.N, plan.nr, self.even_columns)
         free, k = (1, stride) if plan.rhs == "in_place" else (stride, 1)
@@ -210,7 +198,7 @@ class _Block(Vectors):
         if plan.rhs_line:
             short = self.short(self.N, plan.nr)
             pointer = self.f(f"select i1 {short}, ptr {self.areas[1]}, ptr {pointer}")
-        return _Side(origin, pointer, free, k, mask)
+        return Side(origin, pointer, free, k, last)
 
     def inside(self, start: Size, extent: Size, width: int, even: bool) -> Size:
         """Where a tile at ``start`` is read in place: moved back if it would leave the array."""
@@ -230,15 +218,14 @@ class _Block(Vectors):
             sums = self.at(sums, self.mul(slot, plan.mr * plan.nr))
             first = self.equal(block[0], 0)
             last = self.equal(block[0], self.sub(block[1], 1))
-        values = self.multiply(a, b, sums, first)
+        RegisterTile(f, plan).emit(a, b, sums, self.depth, first)
         rows = self.part(self.even_rows, plan.mr, m, self.add(self.m0, self.rows))
         columns = self.part(self.even_columns, plan.nr, n, self.add(self.n0, self.columns))
-        if chunk is None or last is not None:
-            with maybe(f, None if chunk is None else f(f"xor i1 {last}, true")):
-                self.store_all(values, sums)
         with ExitStack() as ends:
             ends.enter_context(maybe(f, last))
             if chunk is not None:
+                values = [self.load(self.at(sums, at * self.lanes))
+                          for at in range(plan.mr * plan.nv)]
                 more = f(f"icmp slt i64 {chunk}, {self.sub(self.chunks, 1)}")
                 with f.when(more):
                     self.push(values, sums, chunk)
@@ -289,60 +276,10 @@ class _Block(Vectors):
             return tile
         return self.least(tile, self.sub(stop, start))
 
-    def multiply(self, a: _Side, b: _Side, sums: str, first: str | None) -> list[str]:
-        """The mr x nv vectors of sums and ``self.depth`` products; these alone if ``first``."""
-        f, plan, vector = self.f, self.plan, self.vector
-        places = [self.at(sums, v * plan.lanes) for v in range(plan.mr * plan.nv)]
-        values = ["zeroinitializer"] * len(places)
-        if first is not None:
-            loads = [self.load(place) for place in places]
-            values = [f(f"select i1 {first}, {vector} zeroinitializer, {vector} {value}")
-                      for value in loads]
-        return (self.turned_steps if plan.rhs == "turned" else self.steps)(a, b, values)
-
     def store_all(self, values: Sequence[str], sums: str) -> None:
         """Store the vectors of a tile."""
         for at, value in enumerate(values):
             self.store(value, self.at(sums, at * self.lanes))
-
-    def steps(self, a: _Side, b: _Side, values: list[str]) -> list[str]:
-        f, plan = self.f, self.plan
-        carry = [(self.vector, value) for value in values]
-        with f.carried_loop("0", str(self.depth), 1, carry) as loop:
-            row = self.at(b.pointer, self.mul(loop.index, b.k))
-            column = self.at(a.pointer, self.mul(loop.index, a.k))
-            right = [self.load(self.at(row, v * plan.lanes), b.mask if v == plan.nv - 1 else None)
-                     for v in range(plan.nv)]
-            for r in range(plan.mr):
-                left = self.broadcast(self.at(column, r * a.free))
-                loop.next += [
-                    self.multiply_add(left, right[v], loop.values[r * plan.nv + v])
-                    for v in range(plan.nv)
-                ]
-        return loop.results
-
-    def turned_steps(self, a: _Side, b: _Side, values: list[str]) -> list[str]:
-        """The same where rows of rhs lie along k and have few uses: turn them in registers."""
-        f, plan = self.f, self.plan
-        whole = self.sub(self.depth, integer(f, "srem", self.depth, self.group))
-        for begin, end, width in ((0, whole, self.group), (whole, self.depth, 1)):
-            if begin == end:
-                continue
-            carry = [(self.vector, value) for value in values]
-            with f.carried_loop(str(begin), str(end), width, carry) as loop:
-                right = [
-                    self.transposed(self.at(b.pointer, loop.index, v * plan.lanes * b.free),
-                                    b.free, plan.lanes, width)
-                    for v in range(plan.nv)
-                ]
-                row, loop.next = self.at(a.pointer, self.mul(loop.index, a.k)), [*loop.values]
-                for c, r in itertools.product(range(width), range(plan.mr)):
-                    left = self.broadcast(self.at(row, r * a.free + c * a.k))
-                    for v in range(plan.nv):
-                        t = r * plan.nv + v
-                        loop.next[t] = self.multiply_add(left, right[v][c], loop.next[t])
-            values = loop.results
-        return values
 
     # -- the finished sums
 
