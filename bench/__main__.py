@@ -15,6 +15,15 @@ FAMILIES = ("calls", "steps", "elementwise", "norms", "reductions", "matmul", "t
             "numpy_programs", "rounds", "stores", "compile_time", "imports")
 
 
+# What peers call the instruction set of a target, and where they look for it.
+INSTRUCTIONS = {
+    "x86-64-v3": {
+        "OPENBLAS_CORETYPE": "Haswell", "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
+        "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2",
+        "XLA_FLAGS": "--xla_cpu_max_isa=AVX2"},
+}
+
+
 def choose_cpus(count: int | None) -> list[int]:
     """So many of the CPUs that this process may use, one of each core before any sibling."""
     seen: set[str] = set()
@@ -50,8 +59,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, help="of every contestant; default: all cores")
     parser.add_argument("--quick", action="store_true", help="fewer workloads and samples")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers there")
-    parser.add_argument("--target", help="of Weft's loops and programs, and of the C compiler's: "
-                                         "x86-64-v3, for one; default: this CPU")
+    parser.add_argument("--target", choices=sorted(INSTRUCTIONS), help="the instructions that "
+                        "Weft, the peers and the C compiler may use; default: those of this CPU")
     parser.add_argument("--checks", action="store_true", help="with gpu: whether results are right")
     parser.add_argument("--peers", help="comma-separated, of numpy, jax, torch, torch-compiled; "
                                         "default: all that are installed; NumPy always takes part")
@@ -75,6 +84,7 @@ def main() -> None:
         run_gpu(given.checks)
         return
     threads = limit_threads(given.threads)
+    os.environ.update(INSTRUCTIONS.get(given.target, {}))
     from .run import run_families
 
     peers = None if given.peers is None else given.peers.split(",")

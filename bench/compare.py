@@ -53,11 +53,11 @@ class Bench:
     quick: bool
     machine: Measured = field(default_factory=Measured)
     progress: Callable[[str], None] = lambda text: None
-    target: str | None = None  # of loops and programs; None: this CPU
+    target: str | None = None  # None: this CPU
 
     @property
     def frameworks(self) -> list[Framework]:
-        return [Weft(), *self.peers]
+        return [Weft(self.target), *self.peers]
 
     def compare(self, title: str, workloads: Sequence[Workload]) -> Table:
         """One table: a row for each workload, a column for each contestant."""

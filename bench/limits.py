@@ -147,8 +147,8 @@ def _read(name: str, target: Machine) -> FunctionText:
 class Probes:
     """The compiled loops, and arrays for them to work on."""
 
-    def __init__(self) -> None:
-        target = cpu_target()
+    def __init__(self, cpu: str | None = None) -> None:
+        target = cpu_target(cpu)
         functions = [_peak("peak_f32", "float", target), _peak("peak_f64", "double", target),
                      _copy("copy", target, ""), _copy("stream", target, ", !nontemporal !0"),
                      _read("read", target)]
@@ -263,12 +263,13 @@ def cache_sizes() -> dict[int, int]:
 class Measured:
     """The machine's limits by number of threads, each measured once."""
 
-    def __init__(self) -> None:
+    def __init__(self, target: str | None = None) -> None:
+        self._target = target
         self._known: dict[int, Limits] = {}
 
     @cached_property
     def _probes(self) -> Probes:
-        return Probes()
+        return Probes(self._target)
 
     def limits(self, threads: int) -> Limits:
         """Peaks for ``threads`` threads; some seconds when first asked for."""
@@ -291,7 +292,7 @@ class Measured:
                     self._probes.bandwidth(("copy", "stream"), each, threads))
 
 
-def describe() -> dict[str, Any]:
+def describe(target: str | None = None) -> dict[str, Any]:
     """The machine in words and numbers, for the record."""
     model = "unknown"
     try:
@@ -300,6 +301,6 @@ def describe() -> dict[str, Any]:
                      if line.startswith("model name"))
     except (OSError, StopIteration):
         pass
-    return {"cpu": model, "vector bits": cpu_target().vector_bits,
+    return {"cpu": model, "vector bits": cpu_target(target).vector_bits,
             "cpus": len(os.sched_getaffinity(0)), "load": os.getloadavg()[0],
             "caches": cache_sizes()}

@@ -110,8 +110,11 @@ class Weft(Framework):
     rms_norm = staticmethod(weft.nn.rms_norm)
     cross_entropy = staticmethod(weft.nn.cross_entropy)
 
+    def __init__(self, target: str | None = None) -> None:
+        self.target = target
+
     def compile(self, function: Function) -> Function:
-        return weft.compile(function)
+        return weft.compile(function, target=self.target)
 
     def gelu(self, x: Any) -> Any:
         return weft.nn.gelu(x, approximate="tanh")

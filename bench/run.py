@@ -33,11 +33,11 @@ def run_families(families: Sequence[str], threads: int, peers: Sequence[str] | N
         chosen = [Framework(), *chosen]
     with console.status("") as status, threadpool_limits(threads), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the peers, about sizes and precision
-        bench = Bench(chosen, threads, QUICK if quick else Pace(), quick, Measured(), status.update,
-                      target)
+        bench = Bench(chosen, threads, QUICK if quick else Pace(), quick, Measured(target),
+                      status.update, target)
         for framework in bench.frameworks:
             framework.threads(threads)
-        facts = {**describe(), "date": datetime.date.today().isoformat(), "threads": threads,
+        facts = {**describe(target), "date": datetime.date.today().isoformat(), "threads": threads,
                  "quick": quick, "target": target,
                  "versions": {framework.name: framework.version()
                               for framework in bench.frameworks}}
