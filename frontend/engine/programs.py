@@ -31,6 +31,7 @@ from ..ready.calls import ReadyCalls
 from ..rewriting.lists.room import is_full
 from ..rewriting.retrace import attempt_as_written
 from ..tracing.arguments import Call, described
+from ..tracing.arrays.buffer import Buffer
 from ..tracing.arrays.variable import Variable
 from ..tracing.context.active import context_for
 from ..tracing.context.dependencies import checked
@@ -160,10 +161,12 @@ class Programs:
         self, ctx: TraceContext, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
         """A call as a part of the function that is being traced. Plain arrays among the arguments
-        are read when that function runs, as they would be by native code."""
+        are read when that function runs, as they would be by native code; what that function has
+        made stays what it is, to be written."""
         arguments = self._signature.arguments(args, kwargs)
         leaves, structure = tree.flatten(arguments)
-        inputs = [ctx.captured(leaf) for leaf in leaves]
+        inputs = [leaf if isinstance(leaf, Buffer) and not leaf.is_left else ctx.captured(leaf)
+                  for leaf in leaves]
         function = ctx.as_written(self._function)
         if any(x is not leaf for x, leaf in zip(inputs, leaves, strict=True)):
             args, kwargs = tree.unflatten(structure, inputs)
