@@ -461,6 +461,25 @@ def test_numbers_beside_an_array_that_is_written_stay_traced() -> None:
     assert len(outer.programs.specialisations()) == 1
 
 
+def test_inner_functions_change_dicts_and_lists_that_hold_arrays_from_around() -> None:
+    table = np.arange(3.0)
+
+    def changed(held: Any, y: Any) -> Any:
+        held["twice"] = held["table"] * y
+        held["all"].append(y)
+        return held["table"] + y
+
+    def outer(function: Any, y: Any) -> Any:
+        held = {"table": table, "all": [table]}
+        return function(held, y), held
+
+    inner = weft.compile(changed)
+    compiled = weft.compile(lambda y: outer(inner, y))
+    for y in (2.5, 3.5):
+        table += 1
+        np.testing.assert_equal(compiled(y), outer(changed, y))
+
+
 def test_artifacts_cannot_be_part_of_a_trace(tmp_path: Any) -> None:
     weft.export(lambda x: x * 2, "f64[3]", path=tmp_path / "m")
     loaded, x = weft.load(tmp_path / "m"), np.ones(3)
