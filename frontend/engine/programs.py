@@ -31,6 +31,7 @@ from ..ready.calls import ReadyCalls
 from ..rewriting.lists.room import is_full
 from ..rewriting.retrace import attempt_as_written
 from ..tracing.arguments import Call, described
+from ..tracing.arrays.buffer import Buffer
 from ..tracing.arrays.variable import Variable
 from ..tracing.context.active import context_for
 from ..tracing.context.dependencies import checked
@@ -160,16 +161,27 @@ class Programs:
         self, ctx: TraceContext, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
         """A call as a part of the function that is being traced. Plain arrays among the arguments
-        are read when that function runs, as they would be by native code."""
-        arguments = self._signature.arguments(args, kwargs)
-        leaves, structure = tree.flatten(arguments)
-        inputs = [ctx.captured(leaf) for leaf in leaves]
+        are read when that function runs, as they would be by native code: by the function's copy
+        where it is written to read them, else here."""
         function = ctx.as_written(self._function)
-        if any(x is not leaf for x, leaf in zip(inputs, leaves, strict=True)):
-            args, kwargs = tree.unflatten(structure, inputs)
+        if function is self._function or ctx.root.endless:
+            args, kwargs = self._read(ctx, args, kwargs)
         first = len(ctx.graph.nodes)
         result = function(*args, **kwargs)
         return checked(ctx, result, first) if ctx.endless else result
+
+    def _read(
+        self, ctx: TraceContext, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+        """Arguments with what the trace has of plain arrays. Those that the function being traced
+        has made stay what they are, to be written."""
+        leaves, structure = tree.flatten(self._signature.arguments(args, kwargs))
+        inputs = [leaf if isinstance(leaf, Buffer) and not leaf.is_left else ctx.captured(leaf)
+                  for leaf in leaves]
+        if all(x is leaf for x, leaf in zip(inputs, leaves, strict=True)):
+            return args, kwargs
+        args, kwargs = tree.unflatten(structure, inputs)
+        return args, kwargs
 
     def _look_up(
         self, function: Function[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]

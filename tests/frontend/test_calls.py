@@ -398,6 +398,88 @@ def test_functions_of_weft_on_plain_arrays_are_recorded_too() -> None:
             np.testing.assert_allclose(outer(0.0), function(), rtol=1e-6)
 
 
+def written(x: Any, y: Any) -> Any:
+    x[0] += y
+    return x * 2
+
+
+def handed_on(x: Any, y: Any) -> Any:
+    return x
+
+
+@pytest.mark.parametrize("lower", (False, True))
+def test_inner_functions_write_into_the_arrays_of_outer_ones(lower: bool) -> None:
+    def compiled(function: Any) -> Any:
+        inner = weft.compile(function)
+        return inner.lower("f64[3]", 1.0).compile() if lower else inner
+
+    def plain(inner: Any, given: Any, y: Any) -> Any:
+        v = np.zeros(3)
+        return inner(v, y), v
+
+    def traced(inner: Any, given: Any, y: Any) -> Any:
+        v = np.zeros(3)
+        v[1] = y
+        return inner(v, y), inner(v, y), v
+
+    def row(inner: Any, given: Any, y: Any) -> Any:
+        v = np.zeros((2, 3))
+        v[0] = y
+        return inner(v[1], y), v
+
+    def repeated(inner: Any, given: Any, y: Any) -> Any:
+        v = np.zeros(3)
+        for i in range(3):
+            if y > i:
+                v += inner(v, y)
+        return v
+
+    def returned(inner: Any, given: Any, y: Any) -> Any:
+        v = np.zeros(3)
+        w = given(v, y)
+        w[2] = y
+        return v, inner(w, y), w
+
+    for outer in (plain, traced, row, repeated, returned):
+        inner, given = compiled(written), compiled(handed_on)
+        got = weft.compile(lambda y, outer=outer, inner=inner, given=given: outer(
+            inner, given, y))(2.5)
+        np.testing.assert_equal(got, outer(written, handed_on, 2.5))
+
+
+def test_numbers_beside_an_array_that_is_written_stay_traced() -> None:
+    inner = weft.compile(lambda x, y: x * y)
+
+    @weft.compile
+    def outer(x: Any, n: Any) -> Any:
+        v = np.zeros(x.shape)
+        v += n
+        return inner(v, n) + x
+
+    for n in (2, 5):
+        np.testing.assert_array_equal(outer(X, n), X + n * n)
+    assert len(outer.programs.specialisations()) == 1
+
+
+def test_inner_functions_change_dicts_and_lists_that_hold_arrays_from_around() -> None:
+    table = np.arange(3.0)
+
+    def changed(held: Any, y: Any) -> Any:
+        held["twice"] = held["table"] * y
+        held["all"].append(y)
+        return held["table"] + y
+
+    def outer(function: Any, y: Any) -> Any:
+        held = {"table": table, "all": [table]}
+        return function(held, y), held
+
+    inner = weft.compile(changed)
+    compiled = weft.compile(lambda y: outer(inner, y))
+    for y in (2.5, 3.5):
+        table += 1
+        np.testing.assert_equal(compiled(y), outer(changed, y))
+
+
 def test_artifacts_cannot_be_part_of_a_trace(tmp_path: Any) -> None:
     weft.export(lambda x: x * 2, "f64[3]", path=tmp_path / "m")
     loaded, x = weft.load(tmp_path / "m"), np.ones(3)

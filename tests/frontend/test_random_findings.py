@@ -288,3 +288,26 @@ def test_gradients_of_pinv_of_no_columns() -> None:
 def test_the_covariance_of_no_variables_with_others_is_none() -> None:
     x, y = np.zeros((0, 4)), np.ones((3, 4))
     assert weft.compile(np.cov)(x, y).shape == np.cov(x, y).shape == (0, 0)
+
+
+@pytest.mark.parametrize("named", (False, True))
+@pytest.mark.parametrize("subscripts, shapes", (
+    ("ij,j", ((1, 0), (1,))), ("ij,i->i", ((1, 0), (1,))), ("ij,kl->ik", ((2, 0), (1, 3))),
+    ("j,i,k->ik", ((0,), (2,), (1,))), ("i,j,jk->ik", ((1,), (0,), (0, 2))),
+    ("ij,jk,kl", ((2, 0), (0, 1), (1, 1))), ("ii,j->j", ((0, 0), (2,)))))
+def test_sums_of_no_products_are_0_whatever_their_factors_are(
+    subscripts: str, shapes: tuple[tuple[int, ...], ...], named: bool
+) -> None:
+    """A factor that is outside of such a sum may be infinite."""
+    def product(x: Any, y: Any, z: Any = None) -> Any:
+        return np.einsum(subscripts, x, y) if z is None else np.einsum(subscripts, x, y, z)
+
+    sizes: dict[str, dict[int, str | None]] = {
+        name: {axis: "n" for axis, size in enumerate(shape) if size == 0}
+        for name, shape in zip("xyz", shapes, strict=False) if 0 in shape}
+    compiled = weft.compile(product, dynamic=sizes if named else None, on_recompile="silent")
+    for size in (0, 3):
+        args = [np.full([dim or size for dim in shape], np.inf) for shape in shapes]
+        found, wanted = compiled(*args), product(*args)
+        np.testing.assert_array_equal(found, wanted)
+        assert found.shape == wanted.shape and (size or not np.any(found))

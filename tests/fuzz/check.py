@@ -21,7 +21,7 @@ import weft
 from .check_grad import check_grad
 from .check_session import check_session
 from .check_stages import check_interpreter, check_stages
-from .compiled import Compiled, Refused
+from .compiled import PLAIN, Compiled, Refused
 from .excused import excused, of_python
 from .jitter import is_whole
 from .oracle import Answer, Expected, Oracle, differs, equal, same_bits
@@ -90,9 +90,10 @@ def _compare(program: Program, compiled: Compiled, oracle: Oracle, calls: Sequen
     answers = []
     try:
         traced = compiled.trace(calls[0])
-    except (weft.Error, IndexError) as problem:
+    except (weft.Error, IndexError, *PLAIN) as problem:
         # NumPy has to raise, too; with symbolic dims, this or another error for all sizes.
-        if oracle.run(calls[0], None).error is None:
+        wanted = oracle.run(calls[0], None).error
+        if wanted is None or not _in_its_words(problem, wanted):
             raise Mismatch(f"{code(problem)} while tracing: {problem}",
                            program.argsets[0], settings) from None
         raise Refused(problem) from None
@@ -175,6 +176,8 @@ def _held_problem(program: Program, got: Answer, base: Answer, shaken: list[Answ
 def _other_error(program: Program, got: Exception, base: Exception,
                  later: Sequence[Exception]) -> str:
     """Why an error is another kind of error than NumPy's, or than those it would come to."""
+    if not any(_in_its_words(got, each) for each in (base, *later)):
+        return f"{type(got).__name__}: {got}; NumPy raises {type(base).__name__}: {base}"
     if isinstance(got, (type(base), *map(type, later))) or of_python(program, base):
         return ""
     if isinstance(base, np.linalg.LinAlgError) and isinstance(got, ValueError):
@@ -182,6 +185,11 @@ def _other_error(program: Program, got: Exception, base: Exception,
     if code(got) == "W102" and re.search(r"\(.* is \d+\)", str(got)):
         return ""  # sizes are looked at before a step begins
     return f"{type(got).__name__} {code(got)}, NumPy raises {type(base).__name__}: {base}"
+
+
+def _in_its_words(got: Exception, wanted: Exception) -> bool:
+    """Whether an error that is not of Weft says what NumPy says."""
+    return not Compiled.is_plain(got) or (type(got), str(got)) == (type(wanted), str(wanted))
 
 
 def code(problem: Exception) -> str:

@@ -21,6 +21,8 @@ SYMBOLIC = frozenset(("W101", "W102", "W103", "W104", "W105", "W121", "W122", "W
 
 # Of a step that NumPy runs, and what NumPy says of arrays that are known while tracing.
 ERRORS = (weft.Error, np.linalg.LinAlgError, IndexError)
+# What else NumPy and Python say of such arrays and of sizes that are known: their own words.
+PLAIN = (ValueError, ZeroDivisionError)
 
 
 class Refused(Exception):  # noqa: N818
@@ -57,12 +59,18 @@ class Compiled:
             raise
 
     def run(self, args: Sequence[Any]) -> Answer:
-        """One call. Errors that are not Weft's own leave as they are: they are findings."""
+        """One call. Errors that are neither Weft's own nor maybe NumPy's leave as they are: they
+        are findings."""
         try:
             results, shape = flat(self.function(*args))
-        except ERRORS as problem:
+        except (*ERRORS, *PLAIN) as problem:
             return Answer([], None, problem, self.values())
         return Answer(results, shape, None, self.values())
+
+    @staticmethod
+    def is_plain(problem: Exception) -> bool:
+        """Whether an error is not of Weft: NumPy has to say the same."""
+        return isinstance(problem, PLAIN) and not isinstance(problem, ERRORS)
 
     def values(self) -> tuple[Any, ...]:
         """The variables."""

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.indices.dims import differ
+from ....ir.indices.dims import differ, nonnegative
 from ....ir.indices.index import Dim, Expr
 from ....ir.letters import LETTERS
 from ....ir.types import as_dtype
@@ -26,8 +26,10 @@ from ...tracing.context.active import current
 from ...tracing.operand import (
     array_dtype,
     as_int,
+    as_number,
     axes_of,
     cast,
+    masked,
     matched,
     reshape,
     shape_of,
@@ -50,12 +52,10 @@ def contract(x: Tracer, y: Tracer, left: str, right: str, out: str) -> Tracer:
     if x.dtype == np.dtype(bool):
         count = contract(cast(x, _INT32), cast(y, _INT32), left, right, out)
         return cast(count, np.dtype(bool))
-    sizes: dict[str, Dim] = {}
+    sizes = _sizes(((x, left), (y, right)))
     for letter, dim in zip(left + right, x.type.shape + y.type.shape, strict=True):
-        known = sizes.get(letter, 1)
-        if known == 1 or (isinstance(dim, int) and isinstance(known, Expr) and dim != 1):
-            sizes[letter] = dim
-        elif dim != 1 and differ(dim, known):
+        known = sizes[letter]
+        if dim != 1 and differ(dim, known):
             raise error("W104", f"dims {known} and {dim} of '{letter}' differ",
                         types=[x.type, y.type], hint="transpose or reshape one operand")
     x, y = (matched(a, tuple(dim if dim == 1 else sizes[letter] for letter, dim in zip(
@@ -65,6 +65,17 @@ def contract(x: Tracer, y: Tracer, left: str, right: str, out: str) -> Tracer:
     x, left = _sum_alone(x, left, right + out)
     y, right = _sum_alone(y, right, left + out)
     return current().emit("contract", x, y, dims=f"{left},{right}->{out}")
+
+
+def _sizes(operands: Iterable[tuple[Tracer, str]]) -> dict[str, Dim]:
+    """The size of each letter: one that is known, if there is one, and 1 only if all are."""
+    sizes: dict[str, Dim] = {}
+    for x, letters in operands:
+        for letter, dim in zip(letters, x.type.shape, strict=True):
+            known = sizes.get(letter, 1)
+            if known == 1 or (isinstance(dim, int) and isinstance(known, Expr) and dim != 1):
+                sizes[letter] = dim
+    return sizes
 
 
 def _drop_ones(x: Tracer, letters: str, sizes: Mapping[str, Dim]) -> tuple[Tracer, str]:
@@ -229,24 +240,47 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 def einsum(*operands: Any, dtype: Any = None, optimize: Any = False) -> Any:
     """The subscripts, then operands. Two at a time are contracted, those of least cost first; of
     ``"ii"`` the diagonal is taken before. Halves that are summed more than once are float32 until
-    the last sum is done."""
+    the last sum is done. What of no terms is summed before the last product is 0 whatever it meets
+    then, infinities too, unless NumPy is to choose an order of its own."""
     subscripts, *arrays = operands if isinstance(operands[0], str) else _as_text(operands)
     terms, out = _parse(subscripts, [len(shape_of(x)) for x in arrays])
     kind = np.dtype(dtype) if dtype is not None else array_dtype(*arrays)
     wide = _FLOAT32 if as_dtype(kind).is_half and _has_sums_between(terms, out) else kind
     left = [_diagonals(to_tracer(x, wide), term) for x, term in zip(arrays, terms, strict=True)]
+    sizes = _sizes(left)
+    early: set[str] = set()
     while len(left) > 1:
         i, j = _cheapest(left, out) if len(left) > 2 else (0, 1)
         (y, second), (x, first) = left.pop(j), left.pop(i)
         needed = out + "".join(term for _, term in left)
         kept = "".join(dict.fromkeys(c for c in first + second if c in needed))
         kept = kept if left else out
+        early |= set(first + second) - set(kept)
+        if not left:
+            early -= _long(x, first) & _long(y, second)
         multiply = optimize is not False and not set(first) & set(second) - set(kept)
         left.insert(0, ((_product if multiply else contract)(x, y, first, second, kept), kept))
     result, letters = _sum_alone(*left[0], out)
     if letters != out:
         result = current().emit("transpose", result, perm=tuple(letters.index(c) for c in out))
+    if optimize is False:
+        result = _of_terms(result, [sizes[c] for c in sorted(early)])
     return cast(result, kind)
+
+
+def _long(x: Tracer, letters: str) -> set[str]:
+    """The letters of dims that are no 1, which would be repeated."""
+    return {letter for letter, dim in zip(letters, x.type.shape, strict=True) if dim != 1}
+
+
+def _of_terms(result: Tracer, dims: Sequence[Dim]) -> Tracer:
+    """The result, but 0 where one of these dims is: then there are no terms."""
+    if 0 in dims:
+        return current().full(0, result.dtype, result.type.shape)
+    for dim in dims:
+        if not isinstance(dim, int) and not nonnegative(dim - 1):
+            result = masked(as_number(dim) > 0, result, result.dtype.type(0))
+    return result
 
 
 def _product(x: Tracer, y: Tracer, left: str, right: str, out: str) -> Tracer:
