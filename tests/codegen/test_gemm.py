@@ -501,8 +501,9 @@ def test_what_many_tiles_read_is_packed_and_tiles_leave_registers_free() -> None
     f32, lhs, rhs = as_dtype(np.float32), Access("k", 1000), Access("free", 1000)
     for target, M in itertools.product((AVX512, AVX2, NEON), (16, 1000)):
         plan = plan_gemm(M, 1000, 1000, f32, target, lhs, rhs)
-        assert plan.mr * plan.nv + plan.nv + 3 <= target.registers
-    for M, way in ((16, "in_place"), (1000, "panels")):
+        free = 1 if target.registers == 16 else 3
+        assert plan.mr * plan.nv + plan.nv + free <= target.registers
+    for M, way in ((16, "in_place"), (1000, "block")):
         plan = plan_gemm(M, 1000, 1000, f32, AVX512, lhs, rhs)
         assert (plan.lhs, plan.rhs) == ("in_place", way)
     turned = plan_gemm(1000, 1000, 1000, f32, AVX512, Access("free", 1000), rhs)

@@ -197,11 +197,11 @@ def test_an_epilogue_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(("old", "new"), [
-    ("rhs panels along l", "rhs panels along k"), ("rhs panels along l", "rhs panels"),
+    ("rhs panels along l", "rhs panels along j"), ("rhs panels along l", "rhs panels"),
     ("rhs panels along l", "rhs turned along l"), ("lhs in_place along l", "lhs rows 24 along l"),
-    ("lhs in_place along l", "lhs panels along j"), ("lhs rows 160 along k", "lhs rows 168"),
+    ("lhs in_place along l", "lhs panels along k"), ("lhs rows 160 along k", "lhs rows 168"),
     ("rhs panels along m", "rhs lines 24 along m"),
-    ("tile 5x2, block 65x16", "tile 13x1, block 65x16"), ("block 65x16x152", "block 10x16x152")])
+    ("tile 6x2, block 66x16", "tile 11x1, block 66x16"), ("block 66x16x152", "block 12x16x152")])
 def test_how_the_operands_of_a_product_are_read(old: str, new: str) -> None:
     """Packed or not, and along which axis, is what the text says and nothing else."""
     function, args, _ = PROGRAMS["attention"]
