@@ -191,6 +191,9 @@ def _undefined(w: Writer, feature: str, text: str, options: Sequence[str],
         return True
     if "'wrap'" in text and any(x.dtype in ("u4", "u8") for x in used):
         return True  # places below 0 are far, and NumPy wraps them turn by turn
+    if feature == "row np.take" and "'wrap'" in text and (bool(w.symbols) or not all(
+            np.size(sample) for x in used[:1] for sample in x.samples)):
+        return True  # around an axis of no elements, where others are none, too, without an end
     if feature == "row np.piecewise" and len({x.shapes for x in used if x.rank}) > 1:
         return True  # a mask without elements may have any shape
     if feature == "row np.bincount" and len(used) > 1:
