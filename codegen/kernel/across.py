@@ -7,15 +7,15 @@ row, and its sums are in memory, instead of a few cache lines of each row after 
 from __future__ import annotations
 
 from ...ir.indices.index import Dim
+from ...ir.kernels.cost import is_heavy
 from ...ir.kernels.kernel import Apply, Check, Const, Index, Kernel, Load, Reduce, Store
 from ...ir.kernels.tiling import power_of_two
-from .cost import is_heavy
 from .walks import unit_strides
 
 FEWEST_ROWS = 256       # of which each lane has several
 FEWEST_BYTES = 512 << 10  # of an array that does not stay near
 SUMS_BYTES = 256 << 10  # of the lanes of a task's sums: part of L2
-FEWEST_COLUMNS, MOST_COLUMNS = 256, 2048  # of one task
+FEWEST_COLUMNS, MOST_COLUMNS = 512, 2048  # of one task
 _SIMPLE = (Const, Index, Load, Apply, Reduce, Store, Check)
 
 
@@ -50,9 +50,9 @@ def _is_tall(rows: Dim, columns: Dim, size: int) -> bool:
 
 
 def columns_across(kernel: Kernel, columns: Dim) -> int:
-    """How many columns a task has: half of them where there are many, for other cores."""
+    """How many columns a task has: a fourth of them where there are many, for other cores."""
     room = SUMS_BYTES // sum(stmt.dtype.itemsize * (stmt.order.lanes if stmt.order else 1)
                              for stmt in kernel.body if isinstance(stmt, Reduce))
     most = min(MOST_COLUMNS, max(FEWEST_COLUMNS, power_of_two(room + 1) // 2))
-    wanted = power_of_two(-(-columns // 2)) if isinstance(columns, int) else most // 2
+    wanted = power_of_two(-(-columns // 4)) if isinstance(columns, int) else most // 2
     return min(most, max(FEWEST_COLUMNS, wanted))

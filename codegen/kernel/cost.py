@@ -17,11 +17,6 @@ def is_composite(stmt: Stmt) -> bool:
     return PRIMITIVES[stmt.prim].composite and not PRIMITIVES[stmt.prim].short
 
 
-def is_heavy(stmt: Stmt) -> bool:
-    """True for statements that cost more than a load from the first-level cache."""
-    return isinstance(stmt, Apply) and PRIMITIVES[stmt.prim].cost > 1
-
-
 def kernel_work(kernel: Kernel, in_rounds: bool = False) -> Dim:
     """An estimate of a launch's scalar operations. What rounds of a loop have a window of each is
     taken to be a part for each of ``ROUNDS`` of them."""

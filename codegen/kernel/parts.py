@@ -75,10 +75,10 @@ def with_parts(calls: Sequence[Call]) -> tuple[Call, ...]:
 def _split(call: KernelCall, again: bool, numbers: Iterable[int]) -> list[KernelCall]:
     if call.updates or call.rooms:
         return [call]
-    product_ = _long_product(call.kernel)
-    if product_ is not None:
-        return _Cut(call, call.kernel.axis(product_.axis), _terms(call.kernel, product_),
-                    numbers).products()
+    long = _long_product(call.kernel)
+    if long is not None:
+        cut = _Cut(call, call.kernel.axis(long.axis), _terms(call.kernel, long), numbers)
+        return [call] if cut.along or cut.checks else cut.products()
     axis = _long_axis(call.kernel)
     if axis is None:
         return [call]

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ...ir.indices.index import product
 from ...ir.kernels.access import lines_across, turned_bytes, turning_axis
+from ...ir.kernels.cost import is_heavy
 from ...ir.kernels.kernel import (
     Apply,
     Axis,
@@ -38,7 +39,7 @@ from ...ir.kernels.tiling import power_of_two
 from ...ir.machine import Machine
 from ...ir.record import record, replace
 from ..kernel.across import sums_across
-from ..kernel.cost import is_composite, is_heavy
+from ..kernel.cost import is_composite
 from ..kernel.domain.pieces import splits_of
 from ..kernel.nest import Loop, axes_used, behind_effects, inside, nest
 

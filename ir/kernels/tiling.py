@@ -7,9 +7,10 @@ A task computes a block of ``rows x columns``, in register tiles of so many rows
 walks its sum in blocks of the third size. ``cut``: the sum may be longer than a block, so running
 sums wait in memory. ``waits``: the sums of so many chunks may wait for others, in memory too.
 ``swap``: rows and lhs change places with columns and rhs. How an operand is
-read: ``in_place``, as packed ``rows``, ``panels`` or ``lines`` (all of a block for one k, then for
-the next), or ``turned`` in registers; ``along`` which axis it is read in vectors, element by
-element where none is said. ``outlined``: what happens to finished sums is a function of its own,
+read: ``in_place``, as packed ``rows``, ``panels`` (of rhs: each when it is needed; ``block``: all
+of a block first, from whole rows) or ``lines`` (all of a block for one k, then for the next), or
+``turned`` in registers; ``along`` which axis it is read in vectors, element by element where none
+is said. ``outlined``: what happens to finished sums is a function of its own,
 not written where the tile is finished.
 """
 

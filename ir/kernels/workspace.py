@@ -15,8 +15,9 @@ from ..plans.plan import ALIGNMENT
 from ..plans.stack import WORKSPACE_BYTES
 from ..record import replace
 from .access import turning_axis
+from .cost import is_heavy
 from .kernel import Axis, Contract, Kernel, Reduce, Stmt, stages_of
-from .schedule import MOST_LINES, UNROLLED, Vectors, Way
+from .schedule import MOST_LINES, UNROLLED, Vectors
 from .tiling import round_up
 
 MAX_LEVELS = 40  # of a pairwise sum of unknown extent: 2**40 chunks take years
@@ -90,9 +91,11 @@ def _of_sums(kernel: Kernel, stage: Sequence[Stmt], vectors: Vectors | None) -> 
     agree = len({(stmt.way, stmt.order) for stmt in sums}) == 1
     lanes = 1 if vectors is None else vectors.lanes
     wide = lanes  # elements of one lane of a sum
-    if vectors is not None and _goes_across(stage):
-        wide = pitch_of(kernel.axis(vectors.axis), lanes)
-        yield from (wide * stmt.dtype.itemsize for stmt in stage if isinstance(stmt, Reduce))
+    if vectors is not None and any(
+            isinstance(stmt, Reduce) and stmt.way.kind == "across" for stmt in stage):
+        wide, agree = pitch_of(kernel.axis(vectors.axis), lanes), False
+        yield from (wide * stmt.dtype.itemsize for stmt in stage
+                    if isinstance(stmt, Reduce) or is_heavy(stmt))
     for stmt in stage:
         if isinstance(stmt, Contract) and stmt.chunk and stmt.tiling is None:
             yield lanes * stmt.dtype.itemsize * levels_of(
@@ -108,17 +111,3 @@ def _of_sums(kernel: Kernel, stage: Sequence[Stmt], vectors: Vectors | None) -> 
         if not along:
             yield size * (levels_of(stmt.order.lanes) if agree and stmt.way.kind == "by lanes"
                           else stmt.order.lanes)
-
-
-def _goes_across(stage: Sequence[Stmt]) -> bool:
-    """Whether the sums along some axis go across its rows: those with lanes agree on it, or there
-    are none."""
-    ways: dict[str, set[tuple[Way, int]]] = {}
-    free: dict[str, set[tuple[Way, int]]] = {}
-    for stmt in stage:
-        if isinstance(stmt, Reduce):
-            found = ways if stmt.order else free
-            lanes = stmt.order.lanes if stmt.order else 0
-            found.setdefault(stmt.axis, set()).add((stmt.way, lanes))
-    return any(len(each) == 1 and next(iter(each))[0].kind == "across"
-               for each in {**free, **ways}.values())

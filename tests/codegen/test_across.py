@@ -44,7 +44,12 @@ def greatest(x: Any) -> Any:
     return x.argmax(0), x.max(0) - x.min(0)
 
 
-FUNCTIONS = [total, weighed, spread, beside, centred, greatest]
+def scaled(x: Any) -> Any:
+    """What is dear is computed once for each column, not for each row."""
+    return (x - x.mean(0)) * np.exp(x.max(0) / 4) * (1 / np.sqrt(x.var(0) + 1))
+
+
+FUNCTIONS = [total, weighed, spread, beside, centred, greatest, scaled]
 
 
 def kernels(function: Callable[..., Any], x: Array, **options: Any) -> str:
@@ -126,6 +131,35 @@ def test_a_text_that_is_edited(way: str, lanes: int, columns: int) -> None:
             for ours, want in zip(_run(kernel, x, cpu), _run(parse_kernel(text), x, cpu),
                                   strict=True):
                 np.testing.assert_array_equal(ours, want)
+
+
+@pytest.mark.parametrize("second", ["by lanes 1", "in strips 4", "across 2", "unrolled"])
+@pytest.mark.parametrize("rows", [100, 1100])
+def test_loops_of_one_text_differ(second: str, rows: int) -> None:
+    if second == "unrolled" and rows > 128:
+        pytest.skip("only short loops are unrolled")
+    x = numbers(rows, 93)
+    text = f"""kernel @k(x0: f32[{rows},93], y0: mut f32[93], y1: mut f32[93]) {{
+  seq i in {rows} by 1, seq h in 8 by 1, par j in 93 by 256 {{
+    vectorize j by 16
+    %0: f32 = x0[i, j]
+    %1: f32 = reduce add %0 over i {{lanes 16, across 8}}
+    %2: f32 = exp %1
+    %3: f32 = mul %0, %2
+    %4: f32 = reduce add %3 over i {{lanes 16, {second}}}
+    %5: f32 = x0[h, j]
+    %6: f32 = reduce add %5 over h {{lanes 16, unrolled}}
+    %7: f32 = add %4, %6
+    y0[j] = %1
+    y1[j] = %7
+  }}
+}}"""
+    kernel = parse_kernel(text)
+    verify_kernel(kernel)
+    plain = parse_kernel(re.sub(r", (across|by lanes|in strips) \d|, unrolled", "", text))
+    for cpu in (None, "x86-64-v3"):
+        for ours, want in zip(_run(kernel, x, cpu), _run(plain, x, cpu), strict=True):
+            np.testing.assert_array_equal(ours, want)
 
 
 def _run(kernel: Kernel, x: Array, cpu: str | None) -> list[Array]:

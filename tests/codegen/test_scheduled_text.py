@@ -169,7 +169,10 @@ def test_ways_to_take_the_lanes_of_a_sum(rows: int, way: str) -> None:
     target = cpu_target(None)
     assert (native_text(other, target) != native_text(kernel, target)) == (way != "in turn")
     one = parse_kernel(re.sub(r"({lanes \d+)", rf"\1{said}", text, count=1))  # do not agree
-    assert native_text(one, target) == native_text(kernel, target)
+    if not way.startswith("across"):  # for which there would be room
+        assert native_text(one, target) == native_text(kernel, target)
+    for got, want in zip(result(one, (x,)), wanted, strict=True):
+        np.testing.assert_array_equal(got, want)
     for got, want in zip(result(other, (x,)), wanted, strict=True):
         np.testing.assert_array_equal(got, want)
 

@@ -34,7 +34,8 @@ def escaping(x0: Any, x1: Any, y0: Any, y1: Any, nx: int, ny: int, rounds: int,
     return last.T, steps.T
 
 
-@pytest.mark.parametrize(("nx", "ny", "rounds"), [(7, 5, 6), (4, 4, 1), (3, 6, 12)])
+@pytest.mark.parametrize(("nx", "ny", "rounds"), [
+    pytest.param(7, 5, 6, marks=pytest.mark.long), (4, 4, 1), (3, 6, 12)])
 def test_points_that_are_taken_out(nx: int, ny: int, rounds: int) -> None:
     bounds = (-2.25, 0.75, -1.25, 1.25)
     found = weft.compile(escaping)(*bounds, nx, ny, rounds)

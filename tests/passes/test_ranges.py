@@ -223,6 +223,7 @@ def _held(value: int) -> int:
     return value
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(ROUNDS), min_size=1, max_size=3), st.sampled_from(FIRST),
        st.sampled_from(FIRST), st.sampled_from(["n", "12"]), st.integers(0, 14), st.booleans())

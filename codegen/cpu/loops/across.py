@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeGuard
 
 from ....ir.indices.index import ceil_div
+from ....ir.kernels.cost import is_heavy
 from ....ir.kernels.kernel import Reduce, Stmt
 from ....ir.kernels.schedule import IN_TURN, Way
 from ....ir.kernels.workspace import pitch_of
@@ -56,6 +57,14 @@ class _Sum:
 
 
 @record
+class _Kept:
+    """What a loop leaves for what comes after it: a value of each column."""
+
+    name: str
+    slots: Slots
+
+
+@record
 class AcrossLoops:
     """Writes the loops of one task; ``steps`` gives the scopes of its vectors from ``start`` on."""
 
@@ -65,7 +74,7 @@ class AcrossLoops:
     start: str
     width: int
     before: list[Stmt] = field(default_factory=list)   # what each vector computes by itself
-    found: list[_Sum] = field(default_factory=list)    # of the loops so far
+    kept: list[_Kept] = field(default_factory=list)    # what it finds: sums, and what is dear
 
     def __post_init__(self) -> None:
         self.f, self.stmts = self.columns.f, self.columns.stmts
@@ -76,6 +85,7 @@ class AcrossLoops:
         effects: list[Stmt] = []
         for item in items:
             if isinstance(item, Loop):
+                self._keep(scope)
                 self._loop(scope, item)
             else:
                 (self.before if item.name else effects).append(item)
@@ -86,10 +96,22 @@ class AcrossLoops:
         """The scopes of vectors with what they know by now, and where in the task they begin."""
         for step in self.steps(scope):
             at = self.f(f"sub i64 {step.axes[self.axis]}, {self.start}")
-            for each in self.found:
-                step.values[each.stmt.name] = each.total.moved(at).load("0")
+            for each in self.kept:
+                step.values[each.name] = each.slots.moved(at).load("0")
             self.columns.run(step, self.before, None)
             yield step, at
+
+    def _keep(self, scope: Scope) -> None:
+        """Have what is dear computed once, and not for each row of the loops that follow."""
+        axes = self.stmts.kernel.value_axes
+        dear = [stmt for stmt in self.before if is_heavy(stmt) and self.axis in axes[stmt.name]]
+        kept = [_Kept(stmt.name, Slots(self.stmts, stmt, self.width, 1, self.pitch))
+                for stmt in dear]
+        for step, at in self._vectors(scope) if kept else ():
+            for each in kept:
+                each.slots.moved(at).store("0", step.values[each.name])
+        self.kept += kept
+        self.before = [stmt for stmt in self.before if stmt not in dear]
 
     def _loop(self, scope: Scope, loop: Loop) -> None:
         ordered, free = by_order(loop)
@@ -118,7 +140,7 @@ class AcrossLoops:
                     for each in sums[:len(ordered)]:
                         assert each.lanes is not None
                         each.total.moved(at).store("0", each.lanes.moved(at).total())
-        self.found += sums
+        self.kept += [_Kept(each.stmt.name, each.total) for each in sums]
 
     def _start(self, scope: Scope, sums: Sequence[_Sum], start: str) -> None:
         """What has no order begins, and what waits for chunks before the first is nothing."""

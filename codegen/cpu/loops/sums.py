@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 
 from ....ir.indices.index import Dim, ceil_div
-from ....ir.kernels.kernel import Axis, Contract, Reduce
+from ....ir.kernels.kernel import Axis, Contract, Reduce, Stmt
 from ....ir.kernels.workspace import levels_of
 from ...kernel.nest import Ends
 from ..dims import emit_dim
@@ -28,11 +28,11 @@ Chunk = Callable[[str, str, Values], tuple[Values, Values]]
 
 
 class Slots:
-    """Values of one reduction in an array, ``width`` lanes wide each: one after the other, or
+    """Values of one statement in an array, ``width`` lanes wide each: one after the other, or
     ``pitch`` elements apart, with those of other vectors between."""
 
     def __init__(
-        self, stmts: StmtEmitter, stmt: Reduce | Contract, width: int, count: int, pitch: int = 0
+        self, stmts: StmtEmitter, stmt: Stmt, width: int, count: int, pitch: int = 0
     ) -> None:
         self.f, self.stmts, self.stmt, self.width = stmts.f, stmts, stmt, width
         self.element = LLVM_TYPES[stmt.dtype.name]
@@ -62,6 +62,7 @@ class Slots:
 
     def initial(self) -> LlvmValue:
         """The identity, in all lanes of a value."""
+        assert isinstance(self.stmt, (Reduce, Contract))
         return self.stmts.initial(self.stmt, self.width)
 
 
