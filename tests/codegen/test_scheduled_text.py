@@ -203,7 +203,7 @@ def test_an_epilogue_of_its_own() -> None:
     ("rhs panels along l", "rhs panels along j"), ("rhs panels along l", "rhs panels"),
     ("rhs panels along l", "rhs turned along l"), ("lhs in_place along l", "lhs rows 24 along l"),
     ("lhs in_place along l", "lhs panels along k"), ("lhs rows 160 along k", "lhs rows 168"),
-    ("rhs panels along m", "rhs lines 24 along m"),
+    ("rhs panels along m", "rhs lines 24 along m"), ("rhs panels along m", "rhs block along m"),
     ("tile 6x2, block 66x16", "tile 11x1, block 66x16"), ("block 66x16x152", "block 12x16x152")])
 def test_how_the_operands_of_a_product_are_read(old: str, new: str) -> None:
     """Packed or not, and along which axis, is what the text says and nothing else."""

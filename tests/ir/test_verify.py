@@ -545,6 +545,8 @@ BROKEN_SCHEDULES = [
     (COLUMNS, "8, unrolled", "2, in strips 8, few 4", "of lanes as many as the sum has"),
     (COLUMNS, "8, unrolled", "8, in strips 4, few 3", "a power of two, up to 8"),
     (COLUMNS, "8, unrolled", "8, by lanes 3", "a power of two, up to 8"),
+    (COLUMNS, "8, unrolled", "8, across 3", "a power of two, up to 8"),
+    (COLUMNS.replace("by 8", "by 128"), "8, unrolled", "8, across 4", "go across rows"),
     (COLUMNS, "z[j] = %1", "z[j] += %1", "sums are taken in turn"),
     (COLUMNS, "vectorize j", "vectorize i", "the sum is along the vectors"),
 ]
