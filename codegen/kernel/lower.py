@@ -43,6 +43,7 @@ from ...ir.plans.plan import CheckSite
 from ...ir.record import field, record, replace
 from ...ir.types import I64
 from ...ir.verify.graph import symbols_in
+from .nest import nested_axes
 from .order import chunk_of, order_of
 
 Demand = tuple[Value, tuple[Dim, ...], Scalar | None]
@@ -322,7 +323,7 @@ class Lowering:
         order = sorted(dict.fromkeys((*wide, *self.axes)), key=lambda axis: axis not in par)
         return replace(kernel, axes=tuple(
             replace(self.axes[axis], kind="par" if axis in par else "seq")
-            for axis in _nested(kernel, order) if axis in used | summed))
+            for axis in nested_axes(kernel, order) if axis in used | summed))
 
     def kernel(self, name: str, outputs: Sequence[Param]) -> Kernel:
         """The kernel of the statements written so far."""
@@ -330,24 +331,6 @@ class Lowering:
         locs = dict.fromkeys(loc for node in self.body.nodes for loc in node.locs)
         return Kernel(name, (*inputs, *outputs), tuple(self.axes.values()),
                       tuple(self.builder.body), tuple(locs))
-
-
-def _nested(kernel: Kernel, order: Sequence[str]) -> list[str]:
-    """The axes with each that is summed over behind those that its terms depend on."""
-    found = list(order)
-    for _ in order:  # what one of them is moved behind may be moved itself
-        before = list(found)
-        for stmt in kernel.body:
-            for axis in summed_axes(stmt):
-                terms = frozenset[str]().union(*(kernel.value_axes[name] for name in stmt.operands))
-                place = found.index(axis)
-                last = max((found.index(name) for name in terms - set(summed_axes(stmt))),
-                           default=-1)
-                if place < last:
-                    found.insert(last, found.pop(place))
-        if found == before:
-            break
-    return found
 
 
 def _map(low: Lowering, node: Node, index: tuple[Dim, ...], guard: Scalar | None) -> Evaluator:

@@ -82,6 +82,24 @@ def inside(stage: Kernel, vector: str | None) -> tuple[Kernel, tuple[Axis, ...]]
     return stage if same else replace(stage, axes=tuple(axes)), tuple(around)
 
 
+def nested_axes(kernel: Kernel, order: Sequence[str]) -> list[str]:
+    """The axes with each that is summed over behind those that its terms depend on."""
+    found = list(order)
+    for _ in order:  # what one of them is moved behind may be moved itself
+        before = list(found)
+        for stmt in kernel.body:
+            for axis in summed_axes(stmt):
+                terms = frozenset[str]().union(*(kernel.value_axes[name] for name in stmt.operands))
+                place = found.index(axis)
+                last = max((found.index(name) for name in terms - set(summed_axes(stmt))),
+                           default=-1)
+                if place < last:
+                    found.insert(last, found.pop(place))
+        if found == before:
+            break
+    return found
+
+
 def axes_used(stage: Kernel) -> frozenset[str]:
     """The axes that a stage has to do with: all of a kernel's, if it is the only one."""
     if not stage.locals:
