@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 FAMILIES = ("calls", "steps", "elementwise", "norms", "reductions", "matmul", "training",
-            "numpy_programs", "rounds", "stores", "compile_time", "imports")
+            "networks", "numerics", "numpy_programs", "rounds", "stores", "compile_time", "imports")
 
 
 # What peers call the instruction set of a target, and where they look for it.

@@ -41,6 +41,7 @@ class Workload:
     ready: bool = False
     checks: int = 1  # calls before results are compared: more where a call changes state
     call_bound: bool = False  # the limit is the call itself, not what it computes
+    by_numpy: bool = True  # False: nobody would do it in NumPy, or there is nothing to compare
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,8 @@ class Bench:
         results: dict[str, list[np.ndarray[Any, Any]]] = {}
         # NumPy first: it is the reference, or the next one where NumPy cannot do it.
         for framework in sorted(self.frameworks, key=lambda one: one.name != "numpy"):
+            if framework.name == "numpy" and not work.by_numpy:
+                continue
             try:
                 contestant, found = contest(framework, work)
             except Exception as problem:

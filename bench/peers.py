@@ -97,6 +97,29 @@ class Framework:
         logs = self.log_softmax(logits)
         return -self.np.mean(logs[self.np.arange(labels.shape[0]), labels])
 
+    def relu(self, x: Any) -> Any:
+        return self.np.maximum(x, 0)
+
+    def attention(self, query: Any, key: Any, value: Any, causal: bool = False) -> Any:
+        """Over the last two axes."""
+        scores = query @ self.swapped(key) / float(np.sqrt(query.shape[-1]))
+        if causal:
+            seen = np.tri(query.shape[-2], dtype=bool)
+            scores = self.np.where(seen, scores, self.np.float32(-1e30))
+        return self.softmax(scores) @ value
+
+    def repeat(self, times: int, function: Function, x: Any) -> Any:
+        """``function`` applied to ``x`` so many times."""
+        for _ in range(times):
+            x = function(x)
+        return x
+
+    def sums_of(self, x: Any, labels: Any, count: int) -> Any:
+        """The sums of the rows with each label."""
+        made = np.zeros((count, x.shape[1]), x.dtype)
+        np.add.at(made, labels, x)
+        return made
+
 
 class Weft(Framework):
     """Traces plain NumPy code; ``weft.nn`` has the names that NumPy lacks."""
@@ -109,6 +132,7 @@ class Weft(Framework):
     layer_norm = staticmethod(weft.nn.layer_norm)
     rms_norm = staticmethod(weft.nn.rms_norm)
     cross_entropy = staticmethod(weft.nn.cross_entropy)
+    relu = staticmethod(weft.nn.relu)
 
     def __init__(self, target: str | None = None) -> None:
         self.target = target
@@ -122,6 +146,18 @@ class Weft(Framework):
     def copy_of(self, x: Any) -> Any:
         """A result is dense anyway."""
         return x
+
+    def attention(self, query: Any, key: Any, value: Any, causal: bool = False) -> Any:
+        return weft.nn.scaled_dot_product_attention(query, key, value, is_causal=causal)
+
+    def conv2d(self, x: Any, w: Any, padding: int = 0) -> Any:
+        return weft.nn.conv2d(x, w, padding=padding)
+
+    def max_pool2d(self, x: Any, size: int) -> Any:
+        return weft.nn.max_pool2d(x, size)
+
+    def lstm(self, xs: Any, h: Any, c: Any, w_x: Any, w_h: Any, bias: Any) -> Any:
+        return weft.nn.lstm(xs, (h, c), w_x, w_h, bias)[0]
 
     def threads(self, count: int) -> None:
         weft.set_num_threads(count)
@@ -174,6 +210,32 @@ class Jax(Framework):
     def gelu(self, x: Any) -> Any:
         return self.jax.nn.gelu(x, approximate=True)
 
+    def conv2d(self, x: Any, w: Any, padding: int = 0) -> Any:
+        """Images of (N, C, H, W)."""
+        return self.jax.lax.conv_general_dilated(x, w, (1, 1), [(padding, padding)] * 2)
+
+    def max_pool2d(self, x: Any, size: int) -> Any:
+        window = (1, 1, size, size)
+        return self.jax.lax.reduce_window(x, -np.inf, self.jax.lax.max, window, window, "VALID")
+
+    def lstm(self, xs: Any, h: Any, c: Any, w_x: Any, w_h: Any, bias: Any) -> Any:
+        """The outputs of all times; the products with the inputs are one, before the loop."""
+        def cell(state: Any, x: Any) -> Any:
+            h, c = state
+            i, f, g, o = self.np.split(x + h @ w_h, 4, axis=-1)
+            sigmoid = self.jax.nn.sigmoid
+            c = sigmoid(f) * c + sigmoid(i) * self.np.tanh(g)
+            h = sigmoid(o) * self.np.tanh(c)
+            return (h, c), h
+
+        return self.jax.lax.scan(cell, (h, c), xs @ w_x + bias)[1]
+
+    def repeat(self, times: int, function: Function, x: Any) -> Any:
+        return self.jax.lax.fori_loop(0, times, lambda _, x: function(x), x)
+
+    def sums_of(self, x: Any, labels: Any, count: int) -> Any:
+        return self.jax.ops.segment_sum(x, labels, num_segments=count)
+
     def copy_of(self, x: Any) -> Any:
         return x
 
@@ -223,6 +285,26 @@ class Torch(Framework):
 
     def cross_entropy(self, logits: Any, labels: Any) -> Any:
         return self.functional.cross_entropy(logits, labels)
+
+    def relu(self, x: Any) -> Any:
+        return self.torch.relu(x)
+
+    def attention(self, query: Any, key: Any, value: Any, causal: bool = False) -> Any:
+        return self.functional.scaled_dot_product_attention(query, key, value, is_causal=causal)
+
+    def conv2d(self, x: Any, w: Any, padding: int = 0) -> Any:
+        return self.functional.conv2d(x, w, padding=padding)
+
+    def max_pool2d(self, x: Any, size: int) -> Any:
+        return self.functional.max_pool2d(x, size)
+
+    def lstm(self, xs: Any, h: Any, c: Any, w_x: Any, w_h: Any, bias: Any) -> Any:
+        weights = [w_x.T.contiguous(), w_h.T.contiguous(), bias, self.torch.zeros_like(bias)]
+        return self.torch.lstm(xs, (h[None], c[None]), weights, True, 1, 0.0, False, False,
+                               False)[0]
+
+    def sums_of(self, x: Any, labels: Any, count: int) -> Any:
+        return self.torch.zeros((count, x.shape[1])).index_add(0, labels, x)
 
     def version(self) -> str:
         return str(self.torch.__version__)

@@ -75,10 +75,11 @@ def _two_models(shared: bool, updates: str) -> list[Callable[[], Any]]:
     rng = np.random.default_rng(0)
     graph, feeds, trains = weft.Graph(), [], []
     with graph.as_default():
-        w = weft.Variable(rng.normal(size=(256, 256)).astype(np.float32))
+        first = rng.normal(size=(256, 256)).astype(np.float32)
+        w = weft.Variable(first)
         for _ in range(2):
             x = weft.placeholder("f32", (128, 256), name="x")
-            own = w if shared else weft.Variable(w.numpy())
+            own = w if shared else weft.Variable(first)
             loss = np.mean(np.tanh(x @ own) ** 2)
             trains.append(weft.optim.SGD(1e-3).minimize(loss, [own]))
             feeds.append(x)

@@ -1,7 +1,7 @@
-"""Training steps: a multilayer perceptron, its gradients and the update of its parameters.
+"""Training steps: a loss, its gradients and the update of all parameters.
 
 Every framework keeps its parameters as its users do: Weft in Variables, NumPy in arrays that are
-written in place, JAX in donated buffers that the step gives back, PyTorch in leaves with an SGD
+written in place, JAX in donated buffers that the step gives back, PyTorch in leaves with an
 optimizer. The limit counts three products for each layer, but two for the first: nobody asks for
 the gradient of the images.
 """
@@ -9,6 +9,7 @@ the gradient of the images.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -21,7 +22,88 @@ from .peers import Framework, Function
 from .report import Table
 
 TITLE = "training steps"
-RATE = 0.1
+RATES = {"sgd": 0.1, "adam": 1e-3}
+BETAS = 0.9, 0.999
+
+# Of a framework, its parameters and the arguments of a step.
+Loss = Callable[..., Any]
+
+
+def weft_step(framework: Framework, loss: Loss, first: list[Any], rule: str) -> Function:
+    variables = [weft.Variable(array) for array in first]
+    kind = {"sgd": weft.optim.SGD, "adam": weft.optim.Adam}[rule]
+    optimizer = kind(RATES[rule])
+    return framework.compile(lambda *batch: optimizer.minimize(
+        lambda *batch: loss(framework, variables, *batch), variables, *batch))
+
+
+def jax_step(framework: Framework, loss: Loss, first: list[Any], rule: str) -> Function:
+    jax = importlib.import_module("jax")
+    jnp, rate, (beta1, beta2) = jax.numpy, RATES[rule], BETAS
+    tree = jax.tree_util.tree_map
+
+    def update(params: Any, state: Any, *batch: Any) -> Any:
+        value, grads = jax.value_and_grad(
+            lambda params: loss(framework, params, *batch))(params)
+        if rule == "sgd":
+            return [p - rate * g for p, g in zip(params, grads, strict=True)], state, value
+        means, squares, count = state
+        count = count + 1
+        means = tree(lambda m, g: beta1 * m + (1 - beta1) * g, means, grads)
+        squares = tree(lambda v, g: beta2 * v + (1 - beta2) * g * g, squares, grads)
+        one, two = 1 - beta1 ** count, 1 - beta2 ** count
+        made = tree(lambda p, m, v: p - rate * (m / one) / (jnp.sqrt(v / two) + 1e-8),
+                    params, means, squares)
+        return made, (means, squares, count), value
+
+    compiled = jax.jit(update, donate_argnums=(0, 1))
+    params = [framework.array(array) for array in first]
+    state: Any = () if rule == "sgd" else (
+        *([jnp.zeros_like(p) for p in params] for _ in range(2)), jnp.float32(0))
+
+    def step(*batch: Any) -> Any:
+        nonlocal params, state
+        params, state, value = compiled(params, state, *batch)
+        return value
+
+    return step
+
+
+def torch_step(framework: Framework, loss: Loss, first: list[Any], rule: str) -> Function:
+    torch = importlib.import_module("torch")
+    params = [framework.array(array).requires_grad_() for array in first]
+    kind = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[rule]
+    optimizer = kind(params, lr=RATES[rule])
+    function = framework.compile(lambda *batch: loss(framework, params, *batch))
+
+    def step(*batch: Any) -> Any:
+        optimizer.zero_grad()
+        value = function(*batch)
+        value.backward()
+        optimizer.step()
+        return value.detach()
+
+    return step
+
+
+STEPS: Mapping[str, Callable[..., Function]] = {
+    "weft": weft_step, "jax": jax_step, "torch": torch_step, "torch-compiled": torch_step}
+
+
+def training(name: str, loss: Loss, first: Sequence[Any], batch: tuple[Any, ...], rule: str, *,
+             flop: int, moved: tuple[int, int], by_hand: Function | None = None,
+             tolerance: float | None = None) -> Workload:
+    """Steps of gradient descent; ``by_hand`` makes NumPy's, where there is one."""
+    def made(framework: Framework) -> Function:
+        if framework.name == "numpy":
+            if by_hand is None:
+                raise NotImplementedError("no gradients")
+            function: Function = by_hand(list(first))
+            return function
+        return STEPS[framework.name](framework, loss, list(first), rule)
+
+    return Workload(name, made, batch, flop=flop, moved=moved, ready=True, checks=3,
+                    tolerance=tolerance, by_numpy=by_hand is not None)
 
 
 def parameters(widths: tuple[int, ...]) -> list[Any]:
@@ -35,27 +117,14 @@ def parameters(widths: tuple[int, ...]) -> list[Any]:
     return made
 
 
-def loss_of(framework: Framework, params: Any, images: Any, labels: Any) -> Any:
+def perceptron_loss(framework: Framework, params: Any, images: Any, labels: Any) -> Any:
     h = images
     for weight, bias in zip(params[:-2:2], params[1:-2:2], strict=True):
-        z = h @ weight + bias
-        h = framework.np.relu(z) if "torch" in framework.name else framework.np.maximum(z, 0)
+        h = framework.relu(h @ weight + bias)
     return framework.cross_entropy(h @ params[-2] + params[-1], labels)
 
 
-def weft_step(framework: Framework, first: list[Any]) -> Function:
-    variables = [weft.Variable(array) for array in first]
-    optimizer = weft.optim.SGD(RATE)
-
-    def step(images: Any, labels: Any) -> Any:
-        return optimizer.minimize(
-            lambda images, labels: loss_of(framework, variables, images, labels),
-            variables, images, labels)
-
-    return framework.compile(step)
-
-
-def numpy_step(_: Framework, first: list[Any]) -> Function:
+def perceptron_by_hand(first: list[Any]) -> Function:
     """Back-propagation by hand."""
     params = [array.copy() for array in first]
 
@@ -74,53 +143,13 @@ def numpy_step(_: Framework, first: list[Any]) -> Function:
         grad /= np.float32(len(labels))
         for at in range(len(params) - 2, -1, -2):
             down = grad @ params[at].T if at else None
-            params[at] -= RATE * (hidden[at // 2].T @ grad)
-            params[at + 1] -= RATE * np.sum(grad, axis=0)
+            params[at] -= RATES["sgd"] * (hidden[at // 2].T @ grad)
+            params[at + 1] -= RATES["sgd"] * np.sum(grad, axis=0)
             if down is not None:
                 grad = down * (hidden[at // 2] > 0)
         return loss
 
     return step
-
-
-def jax_step(framework: Framework, first: list[Any]) -> Function:
-    jax = importlib.import_module("jax")
-
-    def update(params: Any, images: Any, labels: Any) -> Any:
-        loss, grads = jax.value_and_grad(
-            lambda params: loss_of(framework, params, images, labels))(params)
-        return [p - RATE * g for p, g in zip(params, grads, strict=True)], loss
-
-    compiled = jax.jit(update, donate_argnums=0)
-    params = [framework.array(array) for array in first]
-
-    def step(images: Any, labels: Any) -> Any:
-        nonlocal params
-        params, loss = compiled(params, images, labels)
-        return loss
-
-    return step
-
-
-def torch_step(framework: Framework, first: list[Any]) -> Function:
-    torch = importlib.import_module("torch")
-    params = [framework.array(array).requires_grad_() for array in first]
-    optimizer = torch.optim.SGD(params, lr=RATE)
-    loss_function = framework.compile(
-        lambda images, labels: loss_of(framework, params, images, labels))
-
-    def step(images: Any, labels: Any) -> Any:
-        optimizer.zero_grad()
-        loss = loss_function(images, labels)
-        loss.backward()
-        optimizer.step()
-        return loss.detach()
-
-    return step
-
-
-STEPS = {"weft": weft_step, "numpy": numpy_step, "jax": jax_step, "torch": torch_step,
-         "torch-compiled": torch_step}
 
 
 def workload(widths: tuple[int, ...], batch: int) -> Workload:
@@ -133,9 +162,9 @@ def workload(widths: tuple[int, ...], batch: int) -> Workload:
     flop = 2 * batch * (3 * sum(products) - products[0])
     # Parameters are read and written once, images are read.
     held = sum(array.nbytes for array in first)
-    return Workload(f"MLP {'-'.join(map(str, widths))}, batch {batch}",
-                    lambda framework: STEPS[framework.name](framework, first), (images, labels),
-                    flop=flop, moved=(held + images.nbytes, held), ready=True, checks=3)
+    return training(f"MLP {'-'.join(map(str, widths))}, batch {batch}", perceptron_loss, first,
+                    (images, labels), "sgd", flop=flop, moved=(held + images.nbytes, held),
+                    by_hand=perceptron_by_hand)
 
 
 def run(bench: Bench) -> list[Table]:
