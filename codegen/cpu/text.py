@@ -38,6 +38,14 @@ _FOLDS: Mapping[str, Callable[[int, int], int | bool]] = MappingProxyType({
     "add": int.__add__, "sub": int.__sub__, "mul": int.__mul__, "and": int.__and__,
     "icmp sge": int.__ge__, "icmp sgt": int.__gt__, "icmp sle": int.__le__,
     "icmp slt": int.__lt__, "call smin": min, "call smax": max})
+# What may be computed before a loop where nothing in it has a part in it: it is pure, and never
+# fails. Divisors are literals, so none is 0.
+_PURE = re.compile(
+    r"(?:(?:add|sub|mul|and|xor|shl|lshr|ashr)(?: nsw)? i64 (\S+), (\S+)"
+    r"|(?:sdiv|srem|udiv|urem) i64 (\S+), [1-9]\d*"
+    r"|icmp \w+ i64 (\S+), (\S+)|sext i1 (\S+) to i64|zext i1 (\S+) to i64"
+    r"|select i1 (\S+), i64 (\S+), i64 (\S+)"
+    r"|call i64 @llvm\.s(?:min|max)\.i64\(i64 (\S+), i64 (\S+)\))")
 _IDLE = frozenset({("add", "0"), ("sub", "0"), ("mul", "1")})
 
 
@@ -62,6 +70,14 @@ def _rounds(start: str, stop: str, step: int | str) -> int | None:
     if not (isinstance(step, int) and _LITERAL.fullmatch(start) and _LITERAL.fullmatch(stop)):
         return None
     return len(range(int(start), int(stop), step))
+
+
+@record
+class _Loop:
+    """A loop being written: the line before it, and what is computed there, by instruction."""
+
+    line: int
+    before: dict[str, str] = field(default_factory=dict)
 
 
 @record
@@ -95,6 +111,9 @@ class FunctionText:
         self._entry: list[str] = []
         self._lines: list[str] = []
         self._phis: dict[str, int] = {}  # the lines that they are in
+        self._loops: list[_Loop] = []  # around what is being written, the outermost first
+        # How many of these a value is computed in; only of what may be computed before a loop.
+        self._depths = {f"%{param}": 0 for type_, param in params if type_ == "i64"}
         self._fresh = 0
         self.block = "entry"
         self.poll = ""   # the call that says whether the run is over, where long loops ask
@@ -111,9 +130,29 @@ class FunctionText:
         """Emit ``instruction`` and return the name of its value; what is known is not emitted."""
         if instruction[-1].isdigit() and (known := _known(instruction)) is not None:
             return known
+        depth = self._depth(instruction)
+        if depth < len(self._loops):
+            return self._before(self._loops[depth], instruction, depth)
         name = f"%{self.fresh()}"
         self._lines.append(f"  {name} = {instruction}")
+        self._depths[name] = len(self._loops)
         return name
+
+    def _depth(self, instruction: str) -> int:
+        """The number of loops that all an instruction needs is computed in, if it is pure."""
+        match = _PURE.fullmatch(instruction)
+        if match is None:
+            return len(self._loops)
+        return max((self._depths.get(operand, len(self._loops)) for operand in match.groups()
+                    if operand is not None and operand.startswith("%")), default=0)
+
+    def _before(self, loop: _Loop, instruction: str, depth: int) -> str:
+        """The value of an instruction that is computed before a loop, once."""
+        if instruction not in loop.before:
+            name = loop.before[instruction] = f"%{self.fresh()}"
+            self._depths[name] = depth
+            self._lines[loop.line] += f"  {name} = {instruction}\n"
+        return loop.before[instruction]
 
     def do(self, instruction: str) -> None:
         """Emit an instruction without a value."""
@@ -254,12 +293,16 @@ class FunctionText:
         values = [f"%{self.fresh('c')}" for _ in carry]
         phis = [(index, "i64", start), *((name, type_, init) for name, (type_, init) in zip(
             values, carry, strict=True))]
-        self._lines += ["", "", *[""] * len(phis), "", ""]  # the head, once its body is known
+        # What is computed before, and the head, once its body is known.
+        self._lines += ["", "", "", *[""] * len(phis), "", ""]
         inside = f"%{self.fresh()}"
         self.place(body)
         outer, self._inner, begun = self._inner, 0, len(self._lines)
         loop = Carried(index, values)
+        self._loops.append(_Loop(first))
+        self._depths[index] = len(self._loops)
         yield loop
+        self._loops.pop()
         if len(loop.next) != len(values):
             raise AssertionError(f"{self.name}: a loop carries {len(values)} values, "
                                  f"its body gave {len(loop.next)}")
@@ -275,7 +318,7 @@ class FunctionText:
         if self.poll and long:
             enter, before, limit, leave, phis = self._in_stretches(
                 before, head, done, max(1, POLLED // cost), (stop, step), phis)
-        self._lines[first:begun - 1] = [
+        self._lines[first + 1:begun - 1] = [
             enter, f"{head}:",
             *(f"  {name} = phi {type_} [ {init}, %{before} ], [ {value}, %{latch} ]"
               for (name, type_, init), value in zip(phis, [following, *loop.next], strict=True)),

@@ -94,13 +94,10 @@ def _of_split(kernel: Kernel, split: Split, others: set[str]) -> Iterator[str]:
         yield "points are in ascending order, from 0 on"
 
 
-def _one_by_one(kernel: Kernel, stage: Stage, axis: str) -> bool:
+def _one_by_one(stage: Stage) -> bool:
     """True where terms are added in order, or one index needs what another one has left."""
-    return any(
-        axis in (stmt.axes if isinstance(stmt, Contract) else (stmt.axis,)) or (
-            axis in kernel.value_axes[stmt.name])
-        if isinstance(stmt, (Contract, Carry)) else isinstance(stmt, Store) and stmt.accumulate
-        for stmt in stage)
+    return any(isinstance(stmt, (Contract, Carry)) or (isinstance(stmt, Store) and stmt.accumulate)
+               for stmt in stage)
 
 
 def _of_vectors(kernel: Kernel, vectors: Vectors, stage: Stage) -> Iterator[str]:
@@ -113,7 +110,7 @@ def _of_vectors(kernel: Kernel, vectors: Vectors, stage: Stage) -> Iterator[str]
         yield f"lanes are a power of two from 2 to {MOST_VECTOR}"
     if any(isinstance(stmt, Contract) and stmt.tiling for stmt in stage):
         yield "the vectors of a tiled contraction are those of its tiling"
-    elif axis.kind != "par" and _one_by_one(kernel, stage, axis.name):
+    elif axis.kind != "par" and _one_by_one(stage):
         yield (f"'{axis.name}' is walked index by index: for a product, an accumulating store or "
                "what is carried")
     for stmt in stage:
@@ -187,7 +184,7 @@ def _of_way(kernel: Kernel, stmt: Reduce, stage: Stage, along: set[str]) -> Iter
         yield f"'{stmt.way}' is no way to take lanes, or there are none"
     elif stmt.axis in along:
         yield f"'{stmt.way}': the sum is along the vectors, which are its lanes"
-    elif _one_by_one(kernel, stage, axis.name):
+    elif _one_by_one(stage):
         yield (f"'{stmt.way}': beside a product, an accumulating store or what is carried, sums "
                "are taken in turn")
     elif stmt.way.kind in ("by lanes", "in strips", "across") and not all(

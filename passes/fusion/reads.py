@@ -161,9 +161,7 @@ def _below_windows(graph: Graph) -> set[int]:
     found: set[int] = set()
     for node in graph.nodes:
         if node.op.kind is not Kind.VIEW:
-            if node.op.kind is not Kind.CONTRACT or not is_matrix_product(
-                    node.attrs["dims"], *(value.shape for value in node.inputs)):
-                found.update(within[id(value)] for value in node.inputs if id(value) in within)
+            found.update(within[id(value)] for value in node.inputs if id(value) in within)
         elif node.op.view is not None:
             value, uses = node.results[0], _natural_uses(node)
             if any(not use.exact for use in uses):
