@@ -7,6 +7,7 @@ as they are defined; Winograd's form of 3 x 3 ones can go below.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -115,7 +116,7 @@ def lstm(time: int, batch: int, width: int) -> Workload:
 # -- training steps -----------------------------------------------------------------------------
 
 def held(params: Sequence[Any], times: int = 1) -> tuple[int, int]:
-    """Bytes read and written by an update of the parameters and ``times - 1`` more of their size."""
+    """Bytes read and written by an update: of the parameters and ``times - 1`` of their size."""
     size = times * sum(array.nbytes for array in params)
     return size, size
 
@@ -189,11 +190,7 @@ def sparse(rows: int, width: int, batch: int) -> Workload:
 
     def loss(framework: Framework, params: Any, ids: Any, wanted: Any) -> Any:
         table, out = params
-        if "torch" in framework.name:  # whose gradient is of those rows then
-            found = framework.functional.embedding(ids, table, sparse=True)
-        else:
-            found = table[ids]
-        off = (found @ out)[:, 0] - wanted
+        off = (framework.looked_up(ids, table) @ out)[:, 0] - wanted
         return framework.np.mean(off * off)
 
     args = (np.random.default_rng(0).integers(0, rows, batch), normal(batch, 1)[:, 0].copy())
@@ -205,14 +202,13 @@ def sparse(rows: int, width: int, batch: int) -> Workload:
 def run(bench: Bench) -> list[Table]:
     widths = (64, 64, 64, 10)
     small = [normal(32, widths[0], scale=1)]
-    for one, other in zip(widths, widths[1:], strict=False):
+    for one, other in pairwise(widths):
         small += [normal(one, other), zeros(other)]
     forward = [transformer(4, 128, 256, 4), residual(4, 64, 56)]
     steps = [convolutional(64), gpt(8, 128, 128, 2, 4, 96)]
     if not bench.quick:
         forward = [Workload("MLP 64-64-64-10, batch 32", perceptron, tuple(small),
-                            flop=2 * 32 * sum(a * b for a, b in zip(widths, widths[1:],
-                                                                    strict=False))),
+                            flop=2 * 32 * sum(a * b for a, b in pairwise(widths))),
                    *forward, lstm(64, 32, 256)]
         steps += [language(32, 32, 256, 96), sparse(100_000, 32, 256)]
     return [bench.compare("models", forward), bench.compare("models trained", steps)]

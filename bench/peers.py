@@ -108,6 +108,21 @@ class Framework:
             scores = self.np.where(seen, scores, self.np.float32(-1e30))
         return self.softmax(scores) @ value
 
+    def conv2d(self, x: Any, w: Any, padding: int = 0) -> Any:
+        """Images of (N, C, H, W), filters of (O, C, KH, KW)."""
+        raise NotImplementedError
+
+    def max_pool2d(self, x: Any, size: int) -> Any:
+        raise NotImplementedError
+
+    def lstm(self, xs: Any, h: Any, c: Any, w_x: Any, w_h: Any, bias: Any) -> Any:
+        """The outputs of all times, (T, B, H)."""
+        raise NotImplementedError
+
+    def looked_up(self, ids: Any, table: Any) -> Any:
+        """The rows of a table, of which few take part in a step."""
+        return table[ids]
+
     def repeat(self, times: int, function: Function, x: Any) -> Any:
         """``function`` applied to ``x`` so many times."""
         for _ in range(times):
@@ -211,7 +226,6 @@ class Jax(Framework):
         return self.jax.nn.gelu(x, approximate=True)
 
     def conv2d(self, x: Any, w: Any, padding: int = 0) -> Any:
-        """Images of (N, C, H, W)."""
         return self.jax.lax.conv_general_dilated(x, w, (1, 1), [(padding, padding)] * 2)
 
     def max_pool2d(self, x: Any, size: int) -> Any:
@@ -219,7 +233,7 @@ class Jax(Framework):
         return self.jax.lax.reduce_window(x, -np.inf, self.jax.lax.max, window, window, "VALID")
 
     def lstm(self, xs: Any, h: Any, c: Any, w_x: Any, w_h: Any, bias: Any) -> Any:
-        """The outputs of all times; the products with the inputs are one, before the loop."""
+        # The products with the inputs are one, before the loop.
         def cell(state: Any, x: Any) -> Any:
             h, c = state
             i, f, g, o = self.np.split(x + h @ w_h, 4, axis=-1)
@@ -302,6 +316,10 @@ class Torch(Framework):
         weights = [w_x.T.contiguous(), w_h.T.contiguous(), bias, self.torch.zeros_like(bias)]
         return self.torch.lstm(xs, (h[None], c[None]), weights, True, 1, 0.0, False, False,
                                False)[0]
+
+    def looked_up(self, ids: Any, table: Any) -> Any:
+        # The gradient is of those rows then.
+        return self.functional.embedding(ids, table, sparse=True)
 
     def sums_of(self, x: Any, labels: Any, count: int) -> Any:
         return self.torch.zeros((count, x.shape[1])).index_add(0, labels, x)

@@ -17,7 +17,6 @@ from ...ir.indices.space import (
     own_dims,
     searched_axis,
 )
-from ...ir.ops.axes.reduce import is_matrix_product
 from ...ir.ops.op import Kind
 from ...ir.record import record
 

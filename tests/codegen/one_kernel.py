@@ -190,7 +190,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Array, ...], int]] = {
     "convolution_weight_gradient": (convolution_weight_gradient, (
         *_CONV[:2], numbers(2, 8, 11, 13)), 1),
     "convolution_input_gradient": (convolution_input_gradient, (
-        *_CONV[:2], numbers(2, 8, 13, 15)), 1),
+        *_CONV[:2], numbers(2, 8, 13, 15)), 2),
     "convolution_small_images": (convolution, (
         numbers(5, 8, 9, 9), numbers(24, 8, 3, 3), numbers(24)), 1),
     "heads_to_model": (heads_to_model, (numbers(6, 3, 10, 8), numbers(3, 8, 40)), 1),

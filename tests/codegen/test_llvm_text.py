@@ -80,3 +80,41 @@ def test_one_task_is_no_loop_over_tasks(function: Any) -> None:
                         re.DOTALL | re.MULTILINE)
     assert kernel and not any("%begin," in text.partition("\n")[2] for text in kernel)
     np.testing.assert_allclose(lowered.compile()(X), function(X), rtol=1e-15)
+
+
+def text_before(f: FunctionText, label: str) -> str:
+    """All that stands before the first block whose name begins so."""
+    return str(f).split(f"\n{label}", 1)[0]
+
+
+def test_arithmetic_without_part_in_a_loop_is_done_before_it_once() -> None:
+    f = FunctionText("void", "f", [("i64", "x"), ("ptr", "p")])
+    with f.loop("0", "%x") as i, f.loop("0", "%x") as j:
+        own = f(f"sdiv i64 {i}, 9")
+        again = f(f"sdiv i64 {i}, 9")
+        none = f("srem i64 %x, 7")
+        inner = f(f"mul i64 {j}, 4")
+        f.do(f"call void @g(i64 {own}, i64 {none}, i64 {inner})")
+    assert own == again
+    outer, first, second, *_ = re.split(r"\nbody\d+:", str(f))
+    assert f"{none} = srem i64 %x, 7" in outer
+    assert f"{own} = sdiv i64 {i}, 9" in first and f"{inner} = mul" in second
+
+
+@pytest.mark.parametrize("instruction", [
+    "sdiv i64 7, %x", "load i64, ptr %p", "udiv i64 %x, 0", "fadd double %y, 1.0"])
+def test_what_may_fail_or_is_no_index_stays_in_its_loop(instruction: str) -> None:
+    f = FunctionText("void", "f", [("i64", "x"), ("ptr", "p"), ("double", "y")])
+    with f.loop("0", "%x"):
+        f(instruction)
+    assert instruction not in text_before(f, "body")
+
+
+def test_what_a_branch_knows_stays_in_it() -> None:
+    f = FunctionText("void", "f", [("i64", "x"), ("i1", "c"), ("ptr", "p")])
+    with f.loop("0", "%x"), f.when("%c"):
+        held = f("load i64, ptr %p")
+        with f.loop("0", "%x"):
+            inner = f(f"add i64 {held}, 1")
+            f.do(f"call void @g(i64 {inner})")
+    assert str(f).index(f"{inner} = add") > str(f).index(f"{held} = load")

@@ -194,11 +194,29 @@ class _Epilogue:
         if not self.run:
             self._finish(emitter, outer.step(self.n, column, width, mask))
             return
-        # Each run that has lanes of the vector gets those by a mask.
+        number, place = run_and_at(self.n)
+        index = f(f"udiv i64 {column}, {self.run}")
+        first = f(f"sub i64 {column}, {f(f'mul i64 {index}, {self.run}')}")
+        if mask is None:
+            last = f(f"add i64 {first}, {width}")
+            within = f(f"icmp sle i64 {last}, {self.run}")
+            with f.when(within):
+                outer.axes[number] = index
+                self._finish(emitter, outer.step(place, first, width, None))
+            with f.when(f(f"xor i1 {within}, true")):
+                self._by_runs(emitter, outer, index, (column, width, mask))
+        else:
+            self._by_runs(emitter, outer, index, (column, width, mask))
+
+    def _by_runs(
+        self, emitter: StmtEmitter, outer: Scope, begin: str, at: tuple[str, int, str | None]
+    ) -> None:
+        """Each run that has lanes of the vector gets those by a mask."""
+        (column, width, mask), f = at, emitter.f
         number, place = run_and_at(self.n)
         last = f(f"add i64 {column}, {width - 1}")
         stop = f(f"add i64 {f(f'udiv i64 {last}, {self.run}')}, 1")
-        with f.loop(f(f"udiv i64 {column}, {self.run}"), stop) as index:
+        with f.loop(begin, stop) as index:
             first = f(f"sub i64 {column}, {f(f'mul i64 {index}, {self.run}')}")
             own = self._lanes_of_run(f, first, width)
             if mask is not None:

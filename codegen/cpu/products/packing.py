@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Protocol
 
 from ....ir.kernels.tiling import SHORT_RUN, Tiling
@@ -50,7 +49,7 @@ class Packing(Vectors):
         self, operand: Operand, to: str, first: Size, rows: Size, extent: Size, line: int
     ) -> None:
         """Rows ``first...`` of the free axis, k contiguous; past ``extent`` the last again."""
-        f, plan = self.f, self.plan
+        f = self.f
         with span(f, rows) as r:
             free = str(self.least(self.add(first, r), self.sub(extent, 1)))
             row = self.at(to, self.mul(r, line))
@@ -59,9 +58,8 @@ class Packing(Vectors):
                     value = operand.scalar(f, free, str(self.add(self.k0, k)))
                     f.do(f"store {self.type} {value}, ptr {self.at(row, k)}")
                 return
-            with self._runs(operand, self.k0, self.depth) as (k, count):
-                steps = strips(f, count, plan.lanes)
-                self._run(operand, free, self.at(row, self.sub(k, self.k0)), k, steps)
+            for k, count in self._runs(operand, self.k0, self.depth):
+                self._run(operand, free, self.at(row, self.sub(k, self.k0)), k, count)
 
     def lines(
         self, operand: Operand, to: str, first: Size, count: Size, line: int, last: Size | None,
@@ -69,23 +67,20 @@ class Packing(Vectors):
     ) -> None:
         """For each k, ``count`` elements of the free axis, and zeros in the rest of the ``last``
         tile, if it may have one."""
-        f, lanes, most = self.f, self.plan.lanes, operand.access.run
+        f, lanes = self.f, self.plan.lanes
         if last is not None:
             with span(f, self.depth) as k:
                 for at in range(0, tile, lanes):
                     self.store("zeroinitializer", self.at(to, self.mul(k, line), last, at))
-        with self._runs(operand, first, count) as (free, part), span(f, self.depth) as k:
-            place = self.at(to, self.mul(k, line), self.sub(free, first))
-            steps = strips(f, part, lanes)
-            if isinstance(part, str) and 0 < most <= SHORT_RUN * lanes:
-                steps = ((at, prefix_mask(f, lanes, self.sub(part, at)))
-                         for at in range(0, most, lanes))
-            self._run(operand, str(self.add(self.k0, k)), place, free, steps)
+        with span(f, self.depth) as k:
+            row, inside = str(self.add(self.k0, k)), self.at(to, self.mul(k, line))
+            for free, part in self._runs(operand, first, count):
+                self._run(operand, row, self.at(inside, self.sub(free, first)), free, part)
 
-    @contextmanager
     def _runs(self, operand: Operand, first: Size, count: Size) -> Iterator[tuple[Size, Size]]:
         """Where the runs of an operand among ``count`` elements from ``first`` begin, and how long
-        each is there."""
+        each is there: those that are there from end to end, of which the length is known, apart
+        from the first and the last one. The body of the caller's ``for`` is written twice."""
         f, run = self.f, operand.access.run
         if not run:
             yield first, count
@@ -97,19 +92,31 @@ class Packing(Vectors):
             if first == 0 and isinstance(count, int) and count % run == 0:
                 yield begin, run
                 return
-            end = self.least(self.add(begin, run), stop)
-            begin = integer(f, "smax", begin, first)
-            yield begin, self.sub(end, begin)
+            end = self.add(begin, run)
+            whole = f(f"and i1 {f(f'icmp sge i64 {begin}, {first}')}, "
+                      f"{f(f'icmp sle i64 {end}, {stop}')}")
+            with f.when(whole):
+                yield begin, run
+            with f.when(f(f"xor i1 {whole}, true")):
+                begin = integer(f, "smax", begin, first)
+                yield begin, self.sub(self.least(end, stop), begin)
 
     def _run(
-        self, operand: Operand, row: str, to: str, first: Size,
-        steps: Iterator[tuple[Size, str | None]],
+        self, operand: Operand, row: str, to: str, first: Size, count: Size
     ) -> None:
         """Elements that no jump is between. What the last vectors store beyond them the next run
         writes over, or it is beyond the line."""
+        f, lanes, most = self.f, self.plan.lanes, operand.access.run
+        steps = strips(f, count, lanes)
+        if isinstance(count, int) and lanes <= count <= SHORT_RUN * lanes:
+            # The last vector goes over some elements again: no mask is needed.
+            steps = ((min(at, count - lanes), None) for at in range(0, count, lanes))
+        elif 0 < most <= SHORT_RUN * lanes:
+            steps = ((at, prefix_mask(f, lanes, self.sub(count, at)))
+                     for at in range(0, most, lanes))
         for at, mask in steps:
             start = str(self.add(first, at))
-            value = operand.vector(self.f, row, start, self.plan.lanes, mask)
+            value = operand.vector(f, row, start, lanes, mask)
             self.store(self.masked(value, mask), self.at(to, at))
 
     def panels(

@@ -37,13 +37,62 @@ def skewed(b: Any, g: Any, axis: int, along: int, size: Dim, step: int = -1) -> 
         for at, (own, other) in enumerate(((lhs, rhs), (rhs, lhs))):
             if moved in own and moved not in other and element in other and element not in own:
                 operands, parts = [*g.node.inputs], [lhs, rhs]
-                wide = b.broadcast(operands[at], shape=(*operands[at].shape, g.shape[along]),
-                                   axes=tuple(range(len(own))))
-                operands[at] = b.skew(wide, axis=own.index(moved), along=len(own), step=step,
-                                      size=size, value=0.0)
-                parts[at] += element
+                # Before what comes after it in the other operand: the sum goes along both.
+                later = other[other.index(element):]
+                place = next((dim for dim, letter in enumerate(own) if letter in later), len(own))
+                operands[at] = _all_skewed(b, operands[at], own.index(moved), place,
+                                           g.shape[along], size, step)
+                parts[at] = own[:place] + element + own[place:]
                 return b.contract(*operands, dims=f"{','.join(parts)}->{out}")
     return b.skew(g, axis=axis, along=along, step=step, size=size, value=0.0)
+
+
+def _all_skewed(
+    b: Any, x: Any, axis: int, place: int, count: Dim, size: Dim, step: int
+) -> Any:
+    """``x[i + step*k]`` for each k below ``count``, in a new axis, and i below ``size`` in
+    ``axis``; zeros beyond x. Windows of x with zeros around it, the last one first: they are read
+    without a look at where x ends."""
+    rank, more = len(x.shape), size - x.shape[axis]
+    around = step == -1 and isinstance(count, int) and isinstance(more, int) and count > 0
+    if around:
+        x = _with_zeros(b, x, axis, count - 1, more)
+    kept = tuple(dim + (dim >= place) for dim in range(rank))
+    wide = b.broadcast(x, shape=(*x.shape[:place], count, *x.shape[place:]), axes=kept)
+    if not around:
+        return b.skew(wide, axis=kept[axis], along=place, step=step, size=size, value=0.0)
+    found = b.window(wide, axis=kept[axis], along=place, size=size)
+    ones, none = (1,) * (rank + 1), (0,) * (rank + 1)
+    return b.slice(found, start=_with(none, place, count - 1), step=_with(ones, place, -1),
+                   shape=found.shape)
+
+
+def _with_zeros(b: Any, x: Any, axis: int, low: int, high: int) -> Any:
+    """``x`` with zeros before and after it along an axis: below windows of other axes, so that
+    what is stored is as large as x and not as all these windows."""
+    node = x.node
+    attrs = {} if node is None else dict(node.attrs)
+    if node is not None and node.op.name == "window" and axis not in (attrs["axis"],
+                                                                     attrs["along"]):
+        return b.window(_with_zeros(b, node.inputs[0], axis, low, high), **attrs)
+    if node is not None and node.op.name == "broadcast" and axis in attrs["axes"]:
+        below, own = node.inputs[0], attrs["axes"].index(axis)
+        if below.shape[own] == x.shape[axis]:
+            below = _with_zeros(b, below, own, low, high)
+            return b.broadcast(below, axes=attrs["axes"], shape=_with(
+                x.shape, axis, below.shape[own]))
+    if node is not None and node.op.name == "slice" and attrs["start"][axis] == 0 and (
+            attrs["step"][axis] == 1 and x.shape[axis] == node.inputs[0].shape[axis]):
+        below = _with_zeros(b, node.inputs[0], axis, low, high)
+        return b.slice(below, start=attrs["start"], step=attrs["step"], shape=_with(
+            x.shape, axis, below.shape[axis]))
+    none = (0,) * len(x.shape)
+    return b.pad(x, low=_with(none, axis, low), high=_with(none, axis, high), interior=none,
+                 value=0.0)
+
+
+def _with(sizes: tuple[Any, ...], at: int, size: Any) -> tuple[Any, ...]:
+    return (*sizes[:at], size, *sizes[at + 1:])
 
 
 def summed(b: Any, g: Any, axes: tuple[int, ...]) -> Any:
