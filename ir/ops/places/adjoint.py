@@ -54,12 +54,13 @@ def _all_skewed(
     ``axis``; zeros beyond x. Windows of x with zeros around it, the last one first: they are read
     without a look at where x ends."""
     rank, more = len(x.shape), size - x.shape[axis]
-    around = step == -1 and isinstance(count, int) and isinstance(more, int) and count > 0
-    if around:
-        x = _with_zeros(b, x, axis, count - 1, more)
+    zeros = (count - 1, more) if step == -1 and isinstance(count, int) and count > 0 and (
+        isinstance(more, int)) else None
+    if zeros is not None:
+        x = _with_zeros(b, x, axis, *zeros)
     kept = tuple(dim + (dim >= place) for dim in range(rank))
     wide = b.broadcast(x, shape=(*x.shape[:place], count, *x.shape[place:]), axes=kept)
-    if not around:
+    if zeros is None:
         return b.skew(wide, axis=kept[axis], along=place, step=step, size=size, value=0.0)
     found = b.window(wide, axis=kept[axis], along=place, size=size)
     ones, none = (1,) * (rank + 1), (0,) * (rank + 1)
