@@ -15,20 +15,18 @@ or they would be joined with what they were copied from.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ...ir.graph import Graph, Node, Value
-from ...ir.indices.space import is_chain, is_transparent, own_dims, result_index
+from ...ir.indices.space import is_chain, own_dims, result_index
 from ...ir.ops.op import Kind
-from ..clone import Clone
-from .partition import Partition
+from .copies import copied
+from .partition import Groups, Partition
 from .region import Region, axes_of
 from .rules import exceeds_caches
 
 DEPTH = 256  # terms of a product that is worth computing twice
 
 
-def with_copies(graph: Graph, partition: Partition) -> tuple[Graph, Mapping[Node, int]] | None:
+def with_copies(graph: Graph, partition: Partition) -> tuple[Graph, Groups] | None:
     """The graph in which readers of large values have copies of them, and these readers and copies
     with the number of their group; None if there is nothing to copy."""
     groups: dict[int, int] = {}         # of readers, by identity: 0 for contractions by themselves
@@ -44,7 +42,7 @@ def with_copies(graph: Graph, partition: Partition) -> tuple[Graph, Mapping[Node
             again.setdefault(groups.setdefault(id(node), 0), set()).update(map(id, cone))
     if 0 in again:  # what it computes again may read what another group does
         again[0] = set().union(*again.values())
-    return _copied(graph, groups, again) if groups else None
+    return copied(graph, groups, again) if groups else None
 
 
 def _cone(partition: Partition, node: Node) -> list[Node]:
@@ -93,44 +91,3 @@ def _behind(
         found[id(node)] = node
         pending += [use.value for use in partition.uses[id(node)]]
     return list(found.values())
-
-
-def _copied(
-    graph: Graph, groups: Mapping[int, int], again: Mapping[int, set[int]]
-) -> tuple[Graph, Mapping[Node, int]]:
-    """The graph with one copy for each group of every node in its cones, which its readers read."""
-    apart: dict[Node, int] = {}
-    clone = Clone(graph)
-    of_group: dict[int, dict[Value, Value]] = {group: {} for group in again}
-    for param in graph.params:
-        clone.param(param)
-
-    def copy(value: Value, group: int) -> None:
-        """Let a group have the value: of copied nodes, and views of those, as far as they go."""
-        copies, stack = of_group[group], [value]
-        while stack:
-            top = stack[-1]
-            node = top.node
-            missing: list[Value] = []
-            if top not in copies and node is not None and (id(node) in again[group] or (
-                    is_transparent(node) and node.inputs)):
-                missing = [operand for operand in node.inputs if operand not in copies]
-                if not missing:
-                    apart[clone.copy(node, copies)] = group
-            stack += missing
-            if not missing:
-                copies.setdefault(top, clone.values[top])
-                stack.pop()
-
-    for node in graph.nodes:
-        group = groups.get(id(node))
-        if group is None:
-            clone.node(node)
-            continue
-        for operand in node.inputs:
-            copy(operand, group)
-        made = clone.copy(node, of_group[group])
-        clone.values.update(zip(node.results, made.results, strict=True))
-        clone.nodes[node] = made
-        apart[made] = group
-    return clone.finish(), apart

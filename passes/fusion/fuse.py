@@ -15,8 +15,6 @@ region are absorbed through their views (prologues) when recomputing them costs 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ...ir.graph import Builder, Graph, Node, Value
 from ...ir.indices.affine import coefficient
 from ...ir.indices.index import Dim, product, row_major, symbol, symbols_of
@@ -37,9 +35,10 @@ from ...ir.ops.table import OPS
 from .again import with_copies
 from .before import read_before_stores
 from .jagged import absorbs_evenly, joins_evenly
+from .kept import with_fewer_kept
 from .masks import with_own_masks
 from .order import ordered
-from .partition import NO_STACKS, NONE_APART, Partition, Stacks
+from .partition import NO_STACKS, NONE_APART, Groups, Partition, Stacks
 from .reads import Use, operand_uses, pieces, reads_whole, sources
 from .region import Region, axes_of, rename
 from .rules import admits, goes_one_by_one, is_wide, room
@@ -260,10 +259,12 @@ def _fused(graph: Graph, limit: int) -> Graph:
     if masked is not None:
         graph = masked
         partition = grow(graph, limit)
-    again = with_copies(graph, partition)
-    if again is not None:
-        graph, apart = again
-        partition = grow(graph, limit, apart)
+    apart: Groups = NONE_APART
+    for rewrite in (with_copies, with_fewer_kept):
+        again = rewrite(graph, partition)
+        if again is not None:
+            graph, apart = again
+            partition = grow(graph, limit, apart)
     stacked = with_stacks(graph, partition)
     if stacked is not None:
         graph, apart, stacks = stacked
@@ -272,7 +273,7 @@ def _fused(graph: Graph, limit: int) -> Graph:
 
 
 def grow(
-    graph: Graph, limit: int = LIMIT, apart: Mapping[Node, int] = NONE_APART,
+    graph: Graph, limit: int = LIMIT, apart: Groups = NONE_APART,
     stacks: Stacks = NO_STACKS,
 ) -> Partition:
     """The regions of a graph: each node that computes is in exactly one of them. Nodes that are
@@ -283,7 +284,7 @@ def grow(
 
 
 def joined(
-    graph: Graph, limit: int = LIMIT, apart: Mapping[Node, int] = NONE_APART,
+    graph: Graph, limit: int = LIMIT, apart: Groups = NONE_APART,
     stacks: Stacks = NO_STACKS,
 ) -> Partition:
     """Regions that have grown and merged, before any is absorbed."""

@@ -41,14 +41,15 @@ class Stacks:
 
 
 NO_STACKS = Stacks()
-NONE_APART: Mapping[Node, int] = MappingProxyType({})
+Groups = Mapping[Node, int]  # of nodes that keep to themselves
+NONE_APART: Groups = MappingProxyType({})
 
 
 class Partition:
     """The regions while they grow, and which region each node is in."""
 
     def __init__(
-        self, graph: Graph, limit: int, apart: Mapping[Node, int] = NONE_APART,
+        self, graph: Graph, limit: int, apart: Groups = NONE_APART,
         stacks: Stacks = NO_STACKS,
     ) -> None:
         self.graph, self.limit, self.apart, self.stacks = graph, limit, apart, stacks
