@@ -22,6 +22,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from ....ir.indices.index import Dim, ceil_div, product
 from ....ir.kernels.combine import identity
 from ....ir.kernels.kernel import (
+    Apply,
     Axis,
     Carry,
     Check,
@@ -40,7 +41,7 @@ from ....ir.kernels.workspace import local_bytes
 from ....ir.machine import Machine
 from ....ir.plans.plan import tasks_of
 from ....ir.record import replace
-from ....ir.types import DType
+from ....ir.types import BOOL, DType
 from ...kernel.across import FEWEST_ROWS
 from ...kernel.domain.pieces import all_ranges, piece
 from ...kernel.domain.windows import needed
@@ -340,7 +341,8 @@ class _KernelEmitter:
                     for stmt, value in zip(ordered, found, strict=False)]
             return sums, found[len(ordered):]
 
-        carry = [self.stmts.initial(stmt, self.width) for stmt in of_sums(free)]
+        carry = [self.stmts.held_in_loop(self.stmts.initial(
+            stmt, 1 if self._counted(stmt) else self.width)) for stmt in of_sums(free)]
         with self.stmts.workspace.part():
             span = span_of(self.stmts, scope, axis, max((self.width, *lanes)))
             sums, carry = in_chunks(self.stmts, [(stmt, 1) for stmt in ordered], axis.extent, span,
@@ -350,6 +352,18 @@ class _KernelEmitter:
         for other, value in zip(free, carry, strict=True):
             assert isinstance(other, Reduce)
             scope.values[other.name] = self.stmts.reduce_lanes(other, value)
+
+    def _counted(self, stmt: Ends) -> str:
+        """The bools that a sum of integers counts, if it does: a step has a bit of each."""
+        if not isinstance(stmt, Reduce) or stmt.combine != "add" or not stmt.dtype.is_int:
+            return ""
+        cast = next(each for each in self.kernel.body if each.name == stmt.value)
+        if not isinstance(cast, Apply) or cast.prim != "cast":
+            return ""
+        (bools,) = cast.args
+        along = stmt.axis in self.values[bools]
+        return bools if along and self._dtype(bools) == BOOL and self.width in (
+            8, 16, 32, 64) else ""
 
     def _lanes_in_step(self, stmt: Reduce) -> int:
         """The lanes of a sum: those of the step where each has one term at most."""
@@ -391,6 +405,12 @@ class _KernelEmitter:
 
             def take(inner: Scope, stmt: Ends) -> None:
                 assert isinstance(stmt, Reduce), "terms of a product are not taken in lanes"
+                bools = self._counted(stmt)
+                if bools and held[stmt.name].width == 1:
+                    on = self.stmts.s.splat(inner.values[bools], self.width)
+                    count = self.stmts.count(on, mask, stmt.dtype)
+                    held[stmt.name] = self.stmts.combine(stmt, held[stmt.name], count)
+                    return
                 term = self.stmts.s.splat(inner.values[stmt.value], self.width)
                 if mask is not None:
                     neutral = self.stmts.s.const(identity(stmt.combine, stmt.dtype), stmt.dtype)

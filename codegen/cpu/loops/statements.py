@@ -22,8 +22,10 @@ from ....ir.kernels.kernel import (
 )
 from ....ir.machine import Machine
 from ....ir.plans.control import noted
+from ....ir.types import DType
 from ..dims import emit_dim
 from ..text import FunctionText
+from ..types import vector_type
 from .accesses import Accesses
 from .scalars import LlvmValue
 from .scope import Scope
@@ -102,11 +104,35 @@ class StmtEmitter(Accesses):
 
     def combine(self, stmt: Reduce | Contract, held: LlvmValue, term: LlvmValue) -> LlvmValue:
         """One step of an accumulator."""
+        if held.dtype != term.dtype:
+            term = self._as_bytes(term)
         return self.s.apply(stmt.combine, held, term)
 
     def initial(self, stmt: Reduce | Contract, width: int) -> LlvmValue:
         """An accumulator without terms."""
         return self.s.splat(self.s.const(identity(stmt.combine, stmt.dtype), stmt.dtype), width)
+
+    def held_in_loop(self, start: LlvmValue) -> LlvmValue:
+        """An accumulator as a loop carries it: of bools as bytes, where the CPU has no registers
+        for masks. LLVM would take a vector of bits apart, lane by lane."""
+        bits = start.dtype == "bool" and start.width > 1 and not self.target.mask_registers
+        return self._as_bytes(start) if bits else start
+
+    def _as_bytes(self, value: LlvmValue) -> LlvmValue:
+        type_ = vector_type("i8", value.width)
+        return LlvmValue(self.f(f"zext {value.type} {value.ref} to {type_}"), "u8", value.width)
+
+    def count(self, bools: LlvmValue, mask: str | None, dtype: DType) -> LlvmValue:
+        """How many lanes of a vector of bools are true, of those that are on."""
+        ref, width = bools.ref, bools.width
+        if mask is not None:
+            ref = self.f(f"and {bools.type} {ref}, {mask}")
+        bits = self.f(f"bitcast {bools.type} {ref} to i{width}")
+        found = self.f.call(f"i{width}", f"llvm.ctpop.i{width}", (f"i{width}", bits))
+        if dtype.bits != width:
+            how = "zext" if dtype.bits > width else "trunc"
+            found = self.f(f"{how} i{width} {found} to i{dtype.bits}")
+        return LlvmValue(found, dtype.name, 1)
 
     def accumulated(self, stmt: Reduce | Contract, held: LlvmValue, scope: Scope) -> LlvmValue:
         """An accumulator after the term that the scope has."""
@@ -145,6 +171,8 @@ class StmtEmitter(Accesses):
         """Halve the vector until one lane is left: the same tree on every machine."""
         while lanes.width > 1:
             lanes = self.combine(stmt, *self.parts(lanes, lanes.width // 2))
+        if lanes.dtype != stmt.dtype.name:  # bools that are held as bytes
+            return LlvmValue(self.f(f"icmp ne i8 {lanes.ref}, 0"), stmt.dtype.name, 1)
         return lanes
 
     def _check(self, scope: Scope, stmt: Check) -> None:
