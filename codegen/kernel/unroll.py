@@ -9,8 +9,13 @@ So a sum of coordinates inside a loop over particles needs no loop of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
+from ...ir.indices.affine import coefficient
+from ...ir.indices.index import symbols_of
 from ...ir.indices.walk import substitute
 from ...ir.kernels.combine import identity
 from ...ir.kernels.kernel import (
@@ -27,9 +32,14 @@ from ...ir.kernels.kernel import (
     rename_values,
     summed_axes,
 )
+from ...ir.kernels.operands import offset_of
 from ...ir.record import replace
 
 SHORT = 8  # elements
+PAIR = 2
+_KNOWN: Mapping[str, Callable[[Any, Any], bool]] = MappingProxyType({
+    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+    "eq": operator.eq, "ne": operator.ne, "and_": operator.and_, "or_": operator.or_})
 
 
 def with_short_axes_unrolled(kernel: Kernel) -> Kernel:
@@ -42,6 +52,26 @@ def with_short_axes_unrolled(kernel: Kernel) -> Kernel:
                 and _is_inner(kernel, axis.name)):
             kernel = _Unroll(kernel, axis.name, axis.extent).kernel()
             loops.remove(axis)
+    return kernel
+
+
+def with_pairs_unrolled(kernel: Kernel) -> Kernel:
+    """The kernel of a map without an axis of two that lie side by side where it is stored, and are
+    computed in other ways: what is stacked along a last axis. Both are stored at once then.
+
+        par i in n, par k in 2: y[i, k] = k < 1 ? a[i] : b[i]   ->   y[i, 0] = a[i];  y[i, 1] = b[i]
+    """
+    if not all(isinstance(stmt, (Const, Index, Load, Apply, Store)) for stmt in kernel.body):
+        return kernel
+    stores = [stmt for stmt in kernel.body if isinstance(stmt, Store)]
+    for axis in kernel.axes:
+        if axis.kind == "par" and axis.extent == PAIR and not any(
+                stmt.guard or stmt.meets for stmt in stores):
+            slopes = [coefficient(offset_of(kernel, stmt), axis.name) for stmt in stores]
+            chosen = any(isinstance(stmt, Index) and symbols_of(stmt.expr) == {axis.name}
+                         for stmt in kernel.body)
+            if chosen and all(slope is not None and slope[0] == 1 for slope in slopes):
+                return _Unroll(kernel, axis.name, PAIR).kernel()
     return kernel
 
 
@@ -69,6 +99,7 @@ class _Unroll:
         self.source, self.axis, self.extent = kernel, axis, extent
         self.body: list[Stmt] = []
         self.names: list[dict[str, str]] = [{} for _ in range(extent)]  # of each element's values
+        self.known: dict[str, Any] = {}  # numbers, by the new names of what they are
 
     def kernel(self) -> Kernel:
         source = self.source
@@ -84,8 +115,16 @@ class _Unroll:
                     self._copy(stmt, element, [names])
             else:
                 self._copy(stmt, 0, self.names)
-        return replace(source, body=tuple(self.body), axes=tuple(
+        return replace(source, body=self._needed(), axes=tuple(
             axis for axis in source.axes if axis.name != self.axis))
+
+    def _needed(self) -> tuple[Stmt, ...]:
+        """The statements behind effects: what an element decides, no one may ask for any more."""
+        needed = {name for stmt in self.body if not stmt.name for name in stmt.operands}
+        for stmt in reversed(self.body):
+            if stmt.name in needed:
+                needed.update(stmt.operands)
+        return tuple(stmt for stmt in self.body if not stmt.name or stmt.name in needed)
 
     def _define(self, stmt: Stmt) -> str:
         name = f"%{len(self.body)}"
@@ -100,13 +139,33 @@ class _Unroll:
             expr = substitute(stmt.expr, place)
             stmt = (Const(stmt.name, stmt.dtype, expr) if isinstance(expr, int)
                     else replace(stmt, expr=expr))
-        moved = rename_values(stmt, self.names[element])
+        moved = self._folded(rename_values(stmt, self.names[element]))
+        if isinstance(moved, str):
+            for names in into:
+                names[stmt.name] = moved
+            return
         if not stmt.name:
             self.body.append(moved)
             return
         name = self._define(moved)
+        if isinstance(moved, Const):
+            self.known[name] = moved.value
         for names in into:
             names[stmt.name] = name
+
+    def _folded(self, stmt: Stmt) -> Stmt | str:
+        """A statement without what the element decides: a condition that is known, and what is
+        chosen by one, which may be the name of a value."""
+        known = self.known
+        if isinstance(stmt, Apply) and stmt.prim == "select" and stmt.args[0] in known:
+            return stmt.args[1] if known[stmt.args[0]] else stmt.args[2]
+        if isinstance(stmt, Apply) and stmt.prim in _KNOWN and known.keys() >= set(stmt.args):
+            value = _KNOWN[stmt.prim](*(known[arg] for arg in stmt.args))
+            return Const(stmt.name, stmt.dtype, value)
+        if isinstance(stmt, Load) and stmt.guard in known:
+            return replace(stmt, guard=None) if known[stmt.guard] else Const(
+                stmt.name, stmt.dtype, identity("add", stmt.dtype))
+        return stmt
 
     def _combined(self, stmt: Reduce) -> str:
         """The elements of a reduction combined in its order."""

@@ -20,6 +20,7 @@ from ..kernel.axes import with_periods
 from ..kernel.collapse import does_nothing, with_few_axes
 from ..kernel.sides import extent_of, sides_of, with_whole_rows
 from ..kernel.stages import needs_stages, sums_again, with_stages
+from ..kernel.unroll import with_pairs_unrolled
 from ..kernel.walks import (
     crosses,
     in_task_order,
@@ -55,9 +56,10 @@ def tile(kernel: Kernel, target: Machine) -> Kernel:
     if any(isinstance(stmt, Sort) for stmt in kernel.body):
         return kernel
     kernel = with_few_axes(kernel)
-    parted = with_periods(kernel)
-    if parted is not kernel:
-        kernel = with_few_axes(parted)
+    for rewrite in (with_periods, with_pairs_unrolled):
+        parted = rewrite(kernel)
+        if parted is not kernel:
+            kernel = with_few_axes(parted)
     if needs_stages(kernel):
         kernel = _tile_stages(kernel, target)
     elif any(isinstance(stmt, Contract) and sides_of(kernel, stmt) for stmt in kernel.body):
