@@ -36,7 +36,7 @@ from ...ir.kernels.operands import offset_of
 from ...ir.record import replace
 
 SHORT = 8  # elements
-PAIR = 2
+STACKED = 4  # arrays along a last axis
 _KNOWN: Mapping[str, Callable[[Any, Any], bool]] = MappingProxyType({
     "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
     "eq": operator.eq, "ne": operator.ne, "and_": operator.and_, "or_": operator.or_})
@@ -55,9 +55,10 @@ def with_short_axes_unrolled(kernel: Kernel) -> Kernel:
     return kernel
 
 
-def with_pairs_unrolled(kernel: Kernel) -> Kernel:
-    """The kernel of a map without an axis of two that lie side by side where it is stored, and are
-    computed in other ways: what is stacked along a last axis. Both are stored at once then.
+def with_stacks_unrolled(kernel: Kernel) -> Kernel:
+    """The kernel of a map without an axis of a few elements that lie side by side where they are
+    stored, and are computed in other ways: what is stacked along a last axis. All are stored at
+    once then.
 
         par i in n, par k in 2: y[i, k] = k < 1 ? a[i] : b[i]   ->   y[i, 0] = a[i];  y[i, 1] = b[i]
     """
@@ -65,13 +66,14 @@ def with_pairs_unrolled(kernel: Kernel) -> Kernel:
         return kernel
     stores = [stmt for stmt in kernel.body if isinstance(stmt, Store)]
     for axis in kernel.axes:
-        if axis.kind == "par" and axis.extent == PAIR and not any(
+        if axis.kind == "par" and axis.extent in range(2, STACKED + 1) and not any(
                 stmt.guard or stmt.meets for stmt in stores):
+            assert isinstance(axis.extent, int)
             slopes = [coefficient(offset_of(kernel, stmt), axis.name) for stmt in stores]
             chosen = any(isinstance(stmt, Index) and symbols_of(stmt.expr) == {axis.name}
                          for stmt in kernel.body)
             if chosen and all(slope is not None and slope[0] == 1 for slope in slopes):
-                return _Unroll(kernel, axis.name, PAIR).kernel()
+                return _Unroll(kernel, axis.name, axis.extent).kernel()
     return kernel
 
 

@@ -20,7 +20,7 @@ from ..kernel.axes import with_periods
 from ..kernel.collapse import does_nothing, with_few_axes
 from ..kernel.sides import extent_of, sides_of, with_whole_rows
 from ..kernel.stages import needs_stages, sums_again, with_stages
-from ..kernel.unroll import with_pairs_unrolled
+from ..kernel.unroll import with_stacks_unrolled
 from ..kernel.walks import (
     crosses,
     in_task_order,
@@ -56,7 +56,7 @@ def tile(kernel: Kernel, target: Machine) -> Kernel:
     if any(isinstance(stmt, Sort) for stmt in kernel.body):
         return kernel
     kernel = with_few_axes(kernel)
-    for rewrite in (with_periods, with_pairs_unrolled):
+    for rewrite in (with_periods, with_stacks_unrolled):
         parted = rewrite(kernel)
         if parted is not kernel:
             kernel = with_few_axes(parted)

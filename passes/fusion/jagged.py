@@ -26,7 +26,7 @@ from .region import Region, runs_of
 Run = list[tuple[str, Dim]]          # axes with their extents, from the outermost in
 Uses = Mapping[int, Sequence[Use]]   # of nodes, by identity
 
-SHORT_ROW = 256  # elements from which on few vectors hold the end of a row
+SHORT_ROW = 256  # elements from which on few vectors hold the end of a row; unknown ones are short
 FEW = 1024       # elements that are not worth storing
 
 
@@ -115,8 +115,8 @@ def _jump(uses: Uses, node: Node, region: Region, place: Index, runs: Sequence[R
 def _jumps(use: Use, run: Run, known: Mapping[str, Dim]) -> bool:
     """Whether a read jumps at the ends of the rows of a run: axes with their extents, from the
     outermost in. Its index is in the space of its node, of which ``known`` says where it is."""
-    short = run[-1][1] if len(run) > 1 else SHORT_ROW
-    if not isinstance(short, int) or short >= SHORT_ROW:
+    row = run[-1][1] if len(run) > 1 else SHORT_ROW
+    if isinstance(row, int) and row >= SHORT_ROW:
         return False
     index = [substitute(dim, known) for dim in use.index]
     slopes = [coefficient(row_major(index, use.value.shape), axis) for axis, _ in run]

@@ -8,7 +8,7 @@ load, any other is a gather; stores likewise, but for those that go back.
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Sequence
 
 from ....ir.indices.affine import coefficient
 from ....ir.indices.index import Dim, Symbol, row_major, symbol, symbols_of
@@ -28,6 +28,7 @@ from .turned import Turned
 
 IN_RUN = 16  # lanes that are asked at once whether they lie in one run
 MOST_BYTES = 1024  # of a load with what lies between its lanes
+MOST_BETWEEN = 4   # stores of which the lanes lie between each other
 
 # Where a guarded load points that must not happen: masked lanes read nothing, but the CPU takes
 # hundreds of cycles to find that out if their page is not there. A page, for the widest vector.
@@ -72,7 +73,7 @@ class Accesses:
         self.s = LlvmScalars(f, f16c=target.f16c)
         self.pointers: dict[str, str] = {}
         self.hidden: dict[tuple[str, int], str] = {}  # masks of tails, for loads
-        self._stored: Store | None = None             # with the one before it
+        self._stored: list[Store] = []                # together with the first of them
         self.turned: dict[str, Turned] = {}           # loads whose part of the task lies turned
 
     def prefix_mask(self, count: str, width: int) -> str:
@@ -148,10 +149,17 @@ class Accesses:
             if slope[0] == -1 and isinstance(stmt, Load):
                 return "back", LlvmValue(self._scalar_dim(scope, offset), "i64")
             if (isinstance(slope[0], int) and 1 < slope[0] <= MOST_STEP and (
-                    isinstance(stmt, Load) or (slope[0] == PAIR and not stmt.accumulate))
+                    isinstance(stmt, Load) or self._is_between(scope, stmt, slope[0]))
                     and slope[0] * scope.width * stmt.dtype.itemsize <= MOST_BYTES):
                 return slope[0], LlvmValue(self._scalar_dim(scope, offset), "i64")
         return "any", self.index(scope, offset)
+
+    def _is_between(self, scope: Scope, stmt: Store, step: int) -> bool:
+        """Whether a store of lanes so far apart is one of vectors."""
+        if stmt.accumulate or step > MOST_BETWEEN:
+            return False
+        return step == PAIR or any(stmt is each for each in self._stored) or (
+            len(self._group(scope, stmt, step)) == step)
 
     def _address(self, stmt: Load | Store, offset: LlvmValue) -> str:
         memory = memory_type(stmt.dtype)
@@ -393,10 +401,11 @@ class Accesses:
             # Lanes never collide: no schedule puts an axis that indexes by value into lanes.
             held = self._load(scope, Load("", stmt.dtype, stmt.param, stmt.indices, stmt.guard))
             value = self.s.add(held, value)
-        ref = self._to_memory(self.s.splat(value, width))
         if isinstance(how, int):
-            self._store_pairs(scope, stmt, address, ref, mask)
-        elif how == "next" and mask is None:
+            self._store_between(scope, stmt, how, address, mask)
+            return
+        ref = self._to_memory(self.s.splat(value, width))
+        if how == "next" and mask is None:
             self.f.do(f"store {type_} {ref}, ptr {address}, align {size}")
         elif how == "next":
             self._store_masked(stmt, address, ref, mask or "", width)
@@ -419,46 +428,74 @@ class Accesses:
                     (vector_type(memory, width), ref), ("ptr", address),
                     ("i32", str(stmt.dtype.itemsize)), (lanes, mask))
 
-    def _store_pairs(
-        self, scope: Scope, stmt: Store, address: str, ref: str, mask: str | None
+    def _store_between(
+        self, scope: Scope, stmt: Store, step: int, address: str, mask: str | None
     ) -> None:
-        """Lanes between which those of another store lie: both are stored at once where the other
-        one follows, else the places of the others are lanes that are off."""
-        if stmt is self._stored:
+        """Lanes between which those of other stores lie: all are stored at once where the others
+        follow, else, of pairs, the places of the others are lanes that are off."""
+        if any(stmt is each for each in self._stored):
             return
         width, memory, size = scope.width, memory_type(stmt.dtype), stmt.dtype.itemsize
-        type_, lanes, wide = vector_type(memory, width), f"<{width} x i1>", 2 * width
-        twice = ", ".join(f"i32 {at // 2}" for at in range(wide))
-        between = ", ".join(f"i32 {at // 2 + at % 2 * width}" for at in range(wide))
-        other = self._second_of_pair(stmt)
-        self._stored = None
-        if other is None or other.value not in scope.values:
-            second, ones = "poison", "<" + ", ".join(
-                f"i1 {int(at % 2 == 0)}" for at in range(wide)) + ">"
-            if mask is not None:
-                ones = self.f(f"shufflevector {lanes} {mask}, {lanes} zeroinitializer, "
-                              f"<{wide} x i32> <{between}>")
-        else:
-            self._stored = other
-            second = self._to_memory(self.s.splat(scope.values[other.value], width))
-            ones = "" if mask is None else self.f(
-                f"shufflevector {lanes} {mask}, {lanes} poison, <{wide} x i32> <{twice}>")
-        both = self.f(f"shufflevector {type_} {ref}, {type_} {second}, <{wide} x i32> <{between}>")
-        type_ = vector_type(memory, wide)
+        group = self._group(scope, stmt, step)
+        self._stored = group[1:]
+        refs = [self._to_memory(self.s.splat(scope.values[each.value], width)) for each in group]
+        alone = len(group) < step
+        both = self._interleaved(memory, refs + ["poison"] * (step - len(refs)), width)
+        lanes, wide = f"<{width} x i1>", step * width
+        type_, ones = vector_type(memory, wide), ""
+        if mask is not None:
+            # Of one alone, lanes of the others are those of the second operand: off.
+            own = ", ".join(f"i32 {at // step + (alone and at % step > 0) * width}"
+                            for at in range(wide))
+            ones = self.f(f"shufflevector {lanes} {mask}, {lanes} zeroinitializer, "
+                          f"<{wide} x i32> <{own}>")
+        elif alone:
+            ones = "<" + ", ".join(f"i1 {int(at % step == 0)}" for at in range(wide)) + ">"
         if ones:
             self.f.call("void", f"llvm.masked.store.{suffix(memory, wide)}.p0", (type_, both),
                         ("ptr", address), ("i32", str(size)), (f"<{wide} x i1>", ones))
         else:
             self.f.do(f"store {type_} {both}, ptr {address}, align {size}")
 
-    def _second_of_pair(self, stmt: Store) -> Store | None:
-        """The next statement, if it stores the elements after those of this one."""
-        body = self.kernel.body
-        other = next((after for each, after in pairwise(body) if each is stmt), None)
-        if not isinstance(other, Store) or other.param != stmt.param or (
-                other.guard or stmt.guard or other.accumulate):
-            return None
-        return other if offset_of(self.kernel, other) - offset_of(self.kernel, stmt) == 1 else None
+    def _interleaved(self, memory: str, refs: Sequence[str], width: int) -> str:
+        """One lane of each vector, then the next one of each."""
+        count = len(refs)
+        if count == 1:
+            return refs[0]
+        half = -(-count // 2)
+        parts = [self._joined(memory, refs[:half], width), self._joined(memory, refs[half:], width)]
+        if count % 2:  # as long as the first: what is beyond is nobody's
+            type_ = vector_type(memory, (half - 1) * width)
+            long = ", ".join(f"i32 {at if at < (half - 1) * width else 0}"
+                             for at in range(half * width))
+            parts[1] = self.f(f"shufflevector {type_} {parts[1]}, {type_} poison, "
+                              f"<{half * width} x i32> <{long}>")
+        type_ = vector_type(memory, half * width)
+        order = ", ".join(f"i32 {at % count * width + at // count}" for at in range(count * width))
+        return self.f(f"shufflevector {type_} {parts[0]}, {type_} {parts[1]}, "
+                      f"<{count * width} x i32> <{order}>")
+
+    def _joined(self, memory: str, refs: Sequence[str], width: int) -> str:
+        """One or two vectors after each other."""
+        if len(refs) == 1:
+            return refs[0]
+        type_ = vector_type(memory, width)
+        order = ", ".join(f"i32 {at}" for at in range(2 * width))
+        return self.f(f"shufflevector {type_} {refs[0]}, {type_} {refs[1]}, "
+                      f"<{2 * width} x i32> <{order}>")
+
+    def _group(self, scope: Scope, stmt: Store, step: int) -> list[Store]:
+        """A store and those after it that fill the places between its lanes, or it alone."""
+        at = next(at for at, each in enumerate(self.kernel.body) if each is stmt)
+        found = [stmt]
+        for other in self.kernel.body[at + 1:at + step]:
+            if not isinstance(other, Store) or other.param != stmt.param or (
+                    other.guard or stmt.guard or other.accumulate
+                    or other.value not in scope.values) or (
+                    offset_of(self.kernel, other) - offset_of(self.kernel, stmt) != len(found)):
+                break
+            found.append(other)
+        return found if len(found) == step else [stmt]
 
     def _store_scalar(self, scope: Scope, stmt: Store, address: str, value: LlvmValue) -> None:
         if value.width != 1:

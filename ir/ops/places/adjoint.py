@@ -20,6 +20,9 @@ from ..axes.reduce import contract_letters
 from ..op import Kind
 from .strided import phases
 
+# Views are known by their attributes.
+WINDOW, BROADCAST, SLICE = {"axis", "along", "size"}, {"shape", "axes"}, {"start", "step", "shape"}
+
 
 def _product(g: Any) -> tuple[str, str, str] | None:
     """The letters of the contraction that g is, if it is one."""
@@ -71,20 +74,19 @@ def _all_skewed(
 def _with_zeros(b: Any, x: Any, axis: int, low: int, high: int) -> Any:
     """``x`` with zeros before and after it along an axis: below windows of other axes, so that
     what is stored is as large as x and not as all these windows."""
-    node = x.node
-    attrs = {} if node is None else dict(node.attrs)
-    if node is not None and node.op.name == "window" and axis not in (attrs["axis"],
-                                                                     attrs["along"]):
-        return b.window(_with_zeros(b, node.inputs[0], axis, low, high), **attrs)
-    if node is not None and node.op.name == "broadcast" and axis in attrs["axes"]:
-        below, own = node.inputs[0], attrs["axes"].index(axis)
+    view = x.node if x.node is not None and x.node.op.kind is Kind.VIEW else None
+    attrs = {} if view is None else dict(view.attrs)
+    if view is not None and attrs.keys() == WINDOW and axis not in (attrs["axis"], attrs["along"]):
+        return b.window(_with_zeros(b, view.inputs[0], axis, low, high), **attrs)
+    if view is not None and attrs.keys() == BROADCAST and axis in attrs["axes"]:
+        below, own = view.inputs[0], attrs["axes"].index(axis)
         if below.shape[own] == x.shape[axis]:
             below = _with_zeros(b, below, own, low, high)
             return b.broadcast(below, axes=attrs["axes"], shape=_with(
                 x.shape, axis, below.shape[own]))
-    if node is not None and node.op.name == "slice" and attrs["start"][axis] == 0 and (
-            attrs["step"][axis] == 1 and x.shape[axis] == node.inputs[0].shape[axis]):
-        below = _with_zeros(b, node.inputs[0], axis, low, high)
+    if view is not None and attrs.keys() == SLICE and attrs["start"][axis] == 0 and (
+            attrs["step"][axis] == 1 and x.shape[axis] == view.inputs[0].shape[axis]):
+        below = _with_zeros(b, view.inputs[0], axis, low, high)
         return b.slice(below, start=attrs["start"], step=attrs["step"], shape=_with(
             x.shape, axis, below.shape[axis]))
     none = (0,) * len(x.shape)

@@ -1,4 +1,4 @@
-"""What is stacked along a last axis of two: both are stored at once."""
+"""What is stacked along a last axis of a few: all are stored at once."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "rows": lambda x, y: np.stack([x[0], y[1]], -1),
     "every second": lambda x, y: np.stack([x, y], -1)[:, ::2],
     "padded": lambda x, y: np.stack([np.pad(x, 1), np.pad(y, 1)], -1),
+    "three": lambda x, y: np.stack([x, y, x + y], -1),
+    "four": lambda x, y: np.stack([x, y, x + y, y], -1),
+    "five": lambda x, y: np.stack([x, y, x + y, y, x], -1),
+    "three turned": lambda x, y: np.stack([x.T, y.T, x.T], -1)[::2],
     "grid": lambda x, y: np.stack(np.meshgrid(x[0], y[1]), -1),
 }
 
@@ -33,11 +37,13 @@ def test_the_same_as_numpy(name: str, dtype: str, target: str | None) -> None:
     assert found.dtype == x.dtype
 
 
-def test_both_are_stored_by_one_task() -> None:
-    """There is no axis of two, no guard, and nothing is chosen."""
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_all_are_stored_by_one_task(count: int) -> None:
+    """There is no axis of so many, no guard, and nothing is chosen."""
     x = np.zeros((40, 100))
-    plan = weft.compile(lambda x: np.stack([x, x + 1.5], -1)).lower(x).stages.plan
-    (kernel,) = plan.kernels.values()
-    assert all(axis.extent != 2 for axis in kernel.axes)
+    lowered = weft.compile(lambda x: np.stack([x + at for at in range(count)], -1)).lower(x)
+    (kernel,) = lowered.stages.plan.kernels.values()
+    assert all(axis.extent != count for axis in kernel.axes)
     words = [type(stmt).__name__ for stmt in kernel.body]
-    assert words.count("Store") == 2 and "Index" not in words
+    assert words.count("Store") == count and "Index" not in words
+    assert "scatter" not in lowered.as_text("llvm")
