@@ -24,6 +24,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("shape", [(5, 1), (3, 7), (9, 64), (4, 65), (2, 300), (70, 1030)])

@@ -97,6 +97,7 @@ def test_gradient_of_an_image_is_a_product_of_windows_without_guards() -> None:
     np.testing.assert_allclose(weft.compile(gradient)(x, w, g), wanted, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [5, 7, 8, 9, 14, 16, 30, 33, 56])
 @pytest.mark.parametrize("target", ["x86-64-v3", None])
 def test_images_of_every_width_are_packed(width: int, target: str | None) -> None:
