@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ...ir.graph import Graph, Node
+from ...ir.graph import Graph, Node, Value
 from ...ir.indices.affine import coefficient
-from ...ir.indices.index import Dim, product, row_major
+from ...ir.indices.index import Dim, product, row_major, symbols_of
+from ...ir.indices.runs import step_along
 from ...ir.indices.space import Index, natural, own_dims, summed_runs
 from ...ir.indices.walk import substitute
 from ...ir.ops.op import Kind
@@ -28,6 +29,7 @@ Uses = Mapping[int, Sequence[Use]]   # of nodes, by identity
 
 SHORT_ROW = 256  # elements from which on few vectors hold the end of a row; unknown ones are short
 FEW = 1024       # elements that are not worth storing
+MOST_SPREAD = 4  # elements that may be stored for each that they are made of
 
 
 def below_sums(graph: Graph) -> set[int]:
@@ -41,8 +43,9 @@ def below_sums(graph: Graph) -> set[int]:
             continue
         own, dims = natural(value.shape), own_dims(node)
         uses = list(sources(value, own, set()))
-        if any(_jumps(use, [(str(own[at]), dims[at]) for at in run], {})
-               for run in summed_runs(node) for use in uses):
+        runs = [[(str(own[at]), dims[at]) for at in run] for run in summed_runs(node)]
+        if not _spreads(value.type.size, [use.value for use in uses]) and any(
+                _jumps(use, run, {}) for run in runs for use in uses):
             found.add(id(value))
     return found
 
@@ -123,6 +126,10 @@ def _jumps(use: Use, run: Run, known: Mapping[str, Dim]) -> bool:
     if any(slope is None for slope in slopes):
         return True
     steps = [slope[0] for slope in slopes if slope is not None]
+    offset = row_major(index, use.value.shape)
+    along = {axis for axis, _ in run}
+    if any(step_along(offset, axis) == 1 for axis in symbols_of(offset) - along):
+        return False  # vectors lie along that one
     if not use.exact:
         return True
     if all(step == 0 for step in steps):
@@ -135,14 +142,23 @@ def _jumps(use: Use, run: Run, known: Mapping[str, Dim]) -> bool:
     return False
 
 
+def _spreads(size: Dim, values: Sequence[Value]) -> bool:
+    """Whether so many elements are many times as many as what they are read from, as windows are:
+    they are not to be stored."""
+    sizes = {id(value): value.type.size for value in values}
+    whole = sum(size for size in sizes.values() if isinstance(size, int))
+    return isinstance(size, int) and size > MOST_SPREAD * whole
+
+
 def _are_few(dims: Iterable[Dim]) -> bool:
     size = product(dims)
     return isinstance(size, int) and size < FEW
 
 
 def _is_little(region: Region) -> bool:
-    """Whether it does not matter how a region reads."""
-    return _are_few(region.extents) or _on_gpu(region.nodes[0])
+    """Whether a region is not to be stored, however it reads."""
+    return _are_few(region.extents) or _on_gpu(region.nodes[0]) or _spreads(
+        product(region.extents), region.outside)
 
 
 def _on_gpu(node: Node) -> bool:

@@ -117,3 +117,19 @@ def test_images_of_every_width_are_packed(width: int, target: str | None) -> Non
     np.testing.assert_allclose(y, np.maximum(wanted, 0), rtol=1e-4, atol=1e-4)
     assert y.tobytes() == weft.compile(relu, opt=0)(x, w)[0].tobytes()
     assert np.array_equal(positive, y > 0)
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: np.lib.stride_tricks.sliding_window_view(x, (5, 5)).sum((2, 3)),
+    lambda x: np.lib.stride_tricks.sliding_window_view(x, (5, 5)).var((2, 3)),
+    lambda x: np.abs(np.lib.stride_tricks.sliding_window_view(x, (5, 5)) - 1.0).max((2, 3)),
+    lambda x: np.repeat(np.repeat(x, 4, 0), 4, 1).sum(),
+])
+def test_what_would_be_many_times_as_large_is_not_stored(function: Callable[[Any], Any]) -> None:
+    """Windows lie beside each other along an axis that is not summed over, anyway."""
+    x = np.random.default_rng(0).normal(size=(60, 70)).astype(np.float32)
+    plan = weft.compile(function).lower(x).stages.plan
+    sizes = [param.type.size for kernel in plan.kernels.values() for param in kernel.params
+             if param.mutable]
+    assert max(sizes) <= x.size
+    np.testing.assert_allclose(weft.compile(function)(x), function(x), rtol=1e-4, atol=1e-4)
