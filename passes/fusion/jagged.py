@@ -27,7 +27,7 @@ from .region import Region, runs_of
 Run = list[tuple[str, Dim]]          # axes with their extents, from the outermost in
 Uses = Mapping[int, Sequence[Use]]   # of nodes, by identity
 
-SHORT_ROW = 256  # elements from which on few vectors hold the end of a row; unknown ones are short
+SHORT_ROW = 256  # elements from which on few vectors hold the end of a row
 FEW = 1024       # elements that are not worth storing
 MOST_SPREAD = 4  # elements that may be stored for each that they are made of
 
@@ -119,7 +119,7 @@ def _jumps(use: Use, run: Run, known: Mapping[str, Dim]) -> bool:
     """Whether a read jumps at the ends of the rows of a run: axes with their extents, from the
     outermost in. Its index is in the space of its node, of which ``known`` says where it is."""
     row = run[-1][1] if len(run) > 1 else SHORT_ROW
-    if isinstance(row, int) and row >= SHORT_ROW:
+    if not isinstance(row, int) or row >= SHORT_ROW:
         return False
     index = [substitute(dim, known) for dim in use.index]
     slopes = [coefficient(row_major(index, use.value.shape), axis) for axis, _ in run]
@@ -151,8 +151,9 @@ def _spreads(size: Dim, values: Sequence[Value]) -> bool:
 
 
 def _are_few(dims: Iterable[Dim]) -> bool:
+    # Of unknown sizes some are those of a round, of which no array is made.
     size = product(dims)
-    return isinstance(size, int) and size < FEW
+    return not isinstance(size, int) or size < FEW
 
 
 def _is_little(region: Region) -> bool:

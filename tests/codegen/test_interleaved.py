@@ -26,7 +26,6 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("target", ["x86-64-v3", None])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u1", "?", "c8"])
 @pytest.mark.parametrize("name", FUNCTIONS)
