@@ -82,8 +82,8 @@ def transformer(batch: int, time: int, width: int, heads: int) -> Workload:
 def residual_block(framework: Framework) -> Function:
     """Two convolutions with the norms of inference, and what goes around them (He et al., 2016)."""
     def run(x: Any, w1: Any, scale1: Any, shift1: Any, w2: Any, scale2: Any, shift2: Any) -> Any:
-        h = framework.conv2d(x, w1, 1) * scale1[:, None, None] + shift1[:, None, None]
-        h = framework.conv2d(framework.relu(h), w2, 1)
+        h = framework.conv2d(x, w1, padding=1) * scale1[:, None, None] + shift1[:, None, None]
+        h = framework.conv2d(framework.relu(h), w2, padding=1)
         return framework.relu(h * scale2[:, None, None] + shift2[:, None, None] + x)
 
     return run
@@ -95,7 +95,7 @@ def residual(batch: int, channels: int, size: int) -> Workload:
         args += [normal(channels, channels, 3, 3, seed=seed), ones(channels), zeros(channels)]
     flop = 2 * 2 * 9 * batch * channels * channels * size * size
     return Workload(f"ResNet block, {batch} x {channels} x {size} x {size}", residual_block,
-                    tuple(args), flop=flop, by_numpy=False)
+                    tuple(args), flop=flop)
 
 
 def recurrent(framework: Framework) -> Function:
@@ -110,7 +110,7 @@ def lstm(time: int, batch: int, width: int) -> Workload:
     args = (normal(time, batch, width, scale=1), state, state,
             normal(width, 4 * width), normal(width, 4 * width, seed=1), zeros(4 * width))
     return Workload(f"LSTM layer, {time} x {batch} x {width}", recurrent, args,
-                    flop=2 * 2 * time * batch * width * 4 * width, by_numpy=False)
+                    flop=2 * 2 * time * batch * width * 4 * width)
 
 
 # -- training steps -----------------------------------------------------------------------------
@@ -123,9 +123,9 @@ def held(params: Sequence[Any], times: int = 1) -> tuple[int, int]:
 
 def images_loss(framework: Framework, params: Any, images: Any, labels: Any) -> Any:
     w1, b1, w2, b2, w3, b3, w4, b4 = params
-    h = framework.relu(framework.conv2d(images, w1, 1) + b1[:, None, None])
+    h = framework.relu(framework.conv2d(images, w1, padding=1) + b1[:, None, None])
     h = framework.max_pool2d(h, 2)
-    h = framework.relu(framework.conv2d(h, w2, 1) + b2[:, None, None])
+    h = framework.relu(framework.conv2d(h, w2, padding=1) + b2[:, None, None])
     h = framework.max_pool2d(h, 2)
     h = framework.relu(h.reshape(len(labels), -1) @ w3 + b3)
     return framework.cross_entropy(h @ w4 + b4, labels)

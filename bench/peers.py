@@ -110,14 +110,24 @@ class Framework:
 
     def conv2d(self, x: Any, w: Any, padding: int = 0) -> Any:
         """Images of (N, C, H, W), filters of (O, C, KH, KW)."""
-        raise NotImplementedError
+        around = padding, padding
+        x = np.pad(x, ((0, 0), (0, 0), around, around))
+        windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], (2, 3))
+        return np.moveaxis(np.tensordot(windows, w, ((1, 4, 5), (1, 2, 3))), 3, 1)
 
     def max_pool2d(self, x: Any, size: int) -> Any:
-        raise NotImplementedError
+        *outer, height, width = x.shape
+        return x.reshape(*outer, height // size, size, width // size, size).max((-3, -1))
 
     def lstm(self, xs: Any, h: Any, c: Any, w_x: Any, w_h: Any, bias: Any) -> Any:
         """The outputs of all times, (T, B, H)."""
-        raise NotImplementedError
+        found = []
+        for x in xs @ w_x + bias:
+            i, f, g, o = np.split(x + h @ w_h, 4, axis=-1)
+            c = c / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
+            h = np.tanh(c) / (1 + np.exp(-o))
+            found.append(h)
+        return np.stack(found)
 
     def looked_up(self, ids: Any, table: Any) -> Any:
         """The rows of a table, of which few take part in a step."""
@@ -148,6 +158,8 @@ class Weft(Framework):
     rms_norm = staticmethod(weft.nn.rms_norm)
     cross_entropy = staticmethod(weft.nn.cross_entropy)
     relu = staticmethod(weft.nn.relu)
+    conv2d = staticmethod(weft.nn.conv2d)
+    max_pool2d = staticmethod(weft.nn.max_pool2d)
 
     def __init__(self, target: str | None = None) -> None:
         self.target = target
@@ -164,12 +176,6 @@ class Weft(Framework):
 
     def attention(self, query: Any, key: Any, value: Any, causal: bool = False) -> Any:
         return weft.nn.scaled_dot_product_attention(query, key, value, is_causal=causal)
-
-    def conv2d(self, x: Any, w: Any, padding: int = 0) -> Any:
-        return weft.nn.conv2d(x, w, padding=padding)
-
-    def max_pool2d(self, x: Any, size: int) -> Any:
-        return weft.nn.max_pool2d(x, size)
 
     def lstm(self, xs: Any, h: Any, c: Any, w_x: Any, w_h: Any, bias: Any) -> Any:
         return weft.nn.lstm(xs, (h, c), w_x, w_h, bias)[0]
@@ -266,6 +272,8 @@ class Torch(Framework):
         self.torch = self.np = importlib.import_module("torch")
         self.torch.set_grad_enabled(True)
         self.functional = importlib.import_module("torch.nn.functional")
+        self.relu, self.conv2d = self.functional.relu, self.functional.conv2d
+        self.max_pool2d = self.functional.max_pool2d
 
     def erf(self, x: Any) -> Any:
         return self.torch.erf(x)
@@ -300,17 +308,8 @@ class Torch(Framework):
     def cross_entropy(self, logits: Any, labels: Any) -> Any:
         return self.functional.cross_entropy(logits, labels)
 
-    def relu(self, x: Any) -> Any:
-        return self.torch.relu(x)
-
     def attention(self, query: Any, key: Any, value: Any, causal: bool = False) -> Any:
         return self.functional.scaled_dot_product_attention(query, key, value, is_causal=causal)
-
-    def conv2d(self, x: Any, w: Any, padding: int = 0) -> Any:
-        return self.functional.conv2d(x, w, padding=padding)
-
-    def max_pool2d(self, x: Any, size: int) -> Any:
-        return self.functional.max_pool2d(x, size)
 
     def lstm(self, xs: Any, h: Any, c: Any, w_x: Any, w_h: Any, bias: Any) -> Any:
         weights = [w_x.T.contiguous(), w_h.T.contiguous(), bias, self.torch.zeros_like(bias)]

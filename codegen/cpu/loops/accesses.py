@@ -8,8 +8,6 @@ load, any other is a gather; stores likewise, but for those that go back.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ....ir.indices.affine import coefficient
 from ....ir.indices.index import Dim, Symbol, row_major, symbol, symbols_of
 from ....ir.indices.runs import PAIR, Run, run_along
@@ -22,6 +20,7 @@ from ....ir.types import DType
 from ..dims import emit_dim, floor_divide
 from ..text import FunctionText
 from ..types import memory_type, suffix, vector_type
+from .interleave import interleaved
 from .scalars import LlvmScalars, LlvmValue
 from .scope import Scope
 from .turned import Turned
@@ -440,7 +439,7 @@ class Accesses:
         self._stored = group[1:]
         refs = [self._to_memory(self.s.splat(scope.values[each.value], width)) for each in group]
         alone = len(group) < step
-        both = self._interleaved(memory, refs + ["poison"] * (step - len(refs)), width)
+        both = interleaved(self.f, memory, refs + ["poison"] * (step - len(refs)), width)
         lanes, wide = f"<{width} x i1>", step * width
         type_, ones = vector_type(memory, wide), ""
         if mask is not None:
@@ -456,33 +455,6 @@ class Accesses:
                         ("ptr", address), ("i32", str(size)), (f"<{wide} x i1>", ones))
         else:
             self.f.do(f"store {type_} {both}, ptr {address}, align {size}")
-
-    def _interleaved(self, memory: str, refs: Sequence[str], width: int) -> str:
-        """One lane of each vector, then the next one of each."""
-        count = len(refs)
-        if count == 1:
-            return refs[0]
-        half = -(-count // 2)
-        parts = [self._joined(memory, refs[:half], width), self._joined(memory, refs[half:], width)]
-        if count % 2:  # as long as the first: what is beyond is nobody's
-            type_ = vector_type(memory, (half - 1) * width)
-            long = ", ".join(f"i32 {at if at < (half - 1) * width else 0}"
-                             for at in range(half * width))
-            parts[1] = self.f(f"shufflevector {type_} {parts[1]}, {type_} poison, "
-                              f"<{half * width} x i32> <{long}>")
-        type_ = vector_type(memory, half * width)
-        order = ", ".join(f"i32 {at % count * width + at // count}" for at in range(count * width))
-        return self.f(f"shufflevector {type_} {parts[0]}, {type_} {parts[1]}, "
-                      f"<{count * width} x i32> <{order}>")
-
-    def _joined(self, memory: str, refs: Sequence[str], width: int) -> str:
-        """One or two vectors after each other."""
-        if len(refs) == 1:
-            return refs[0]
-        type_ = vector_type(memory, width)
-        order = ", ".join(f"i32 {at}" for at in range(2 * width))
-        return self.f(f"shufflevector {type_} {refs[0]}, {type_} {refs[1]}, "
-                      f"<{2 * width} x i32> <{order}>")
 
     def _group(self, scope: Scope, stmt: Store, step: int) -> list[Store]:
         """A store and those after it that fill the places between its lanes, or it alone."""
