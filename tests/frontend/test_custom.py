@@ -133,7 +133,7 @@ def test_no_rule_and_no_forward_mode() -> None:
 
 
 def _block(x: Any, w: Any) -> Any:
-    return np.tanh(np.tanh(x @ w) @ w)
+    return np.tanh(np.tanh(np.tanh(x @ w) @ w) @ w)
 
 
 def _loss(ws: Any, x: Any, wrap: Callable[[Any], Any]) -> Any:
@@ -151,7 +151,7 @@ def test_remat_saves_memory_and_no_bit() -> None:
         step = weft.compile(lambda ws, x, wrap=wrap: grad(lambda ws: _loss(ws, x, wrap))(ws))
         compiled = step.lower(ws, x).compile()
         found[wrap is weft.remat] = compiled.memory_analysis().peak_bytes, compiled(ws, x)
-    assert found[True][0] < 0.65 * found[False][0]
+    assert found[True][0] < 0.6 * found[False][0]
     for one, two in zip(found[True][1], found[False][1], strict=True):
         np.testing.assert_array_equal(one, two)
 
