@@ -34,7 +34,6 @@ from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
 from .again import with_copies
 from .before import read_before_stores
-from .jagged import absorbs_evenly, joins_evenly
 from .kept import with_fewer_kept
 from .masks import with_own_masks
 from .order import ordered
@@ -84,8 +83,8 @@ def _place_in(partition: Partition, node: Node, region: Region) -> list[Dim | No
     own = partition.place(node, region, bound)
     if node.op.kind is Kind.GATHER and own[-1] is None:  # nothing of the region is searched
         del own[-1]
-    return own if admits(region, node, own) and joins_evenly(
-        partition.uses, node, region, own) else None
+    return own if admits(region, node, own) and (
+        partition.walks.joins_evenly(node, region, own)) else None
 
 
 def _merge_siblings(partition: Partition) -> None:
@@ -228,7 +227,7 @@ def _absorbable(
         return False
     if goes_one_by_one(target) and is_wide(region):
         return False
-    if not absorbs_evenly(partition.uses, region, target):
+    if not partition.walks.absorbs_evenly(region, target):
         return False
     cheap = (len(region.nodes) <= 6 and times <= COPIES
              and all(node.op.check is None and node.op.cost <= CHEAP for node in region.nodes))

@@ -97,8 +97,9 @@ class _Values:
         kept = self._needed(crossing)
         if not any(map(_is_large, crossing)):
             return set(crossing)
+        shapes = {value.shape for value in crossing}  # of which there are arrays
         others = [value for node in self.region.nodes for value in node.results
-                  if value not in kept and node.op.kind is not Kind.VIEW]
+                  if value not in kept and value.shape in shapes]
         for value in others:
             fewer = self._needed([*kept, value])
             if _weight(fewer) < _weight(kept):

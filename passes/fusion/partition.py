@@ -26,7 +26,7 @@ from ...ir.indices.space import Index, natural, operand_index, own_dims, result_
 from ...ir.indices.walk import substitute
 from ...ir.ops.op import Kind
 from ...ir.record import record
-from .jagged import below_sums, meets_evenly
+from .jagged import Walks
 from .reads import SEARCHED, Use, opaque_values
 from .region import Region, axes_of, in_order, rename, runs_of
 from .rules import fits, room
@@ -53,10 +53,11 @@ class Partition:
         stacks: Stacks = NO_STACKS,
     ) -> None:
         self.graph, self.limit, self.apart, self.stacks = graph, limit, apart, stacks
-        self.opaque = opaque_values(graph) | below_sums(graph) | stacks.values
         self.regions: dict[int, Region] = {}
         self.home: dict[int, Region] = {}
         self.uses: dict[int, list[Use]] = {}
+        self.walks = Walks(graph, self.uses)
+        self.opaque = opaque_values(graph) | self.walks.below_sums() | stacks.values
         self._of_bit: list[Region] = []
 
     def new_region(self) -> Region:
@@ -189,8 +190,8 @@ class Partition:
             return False
         for wide, narrow in ((region, other), (other, region)):
             names = self._shared_axes(wide, narrow)
-            if names is not None and fits(wide, narrow, names) and meets_evenly(
-                    self.uses, wide, narrow, names):
+            if names is not None and fits(wide, narrow, names) and (
+                    self.walks.meet_evenly(wide, narrow, names)):
                 rename(narrow, {old: symbol(new, wide.axes[new]) for old, new in names.items()})
                 if wide is other:
                     region.axes, region.par, region.reduced = wide.axes, wide.par, wide.reduced

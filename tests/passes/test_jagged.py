@@ -48,6 +48,24 @@ def test_what_jumps_is_stored_before_it_is_summed(name: str) -> None:
         weft.compile(function, opt=0)(y)).tobytes()
 
 
+@pytest.mark.parametrize("name", SUMS)
+@pytest.mark.parametrize("dims", [{0: "b"}, {3: "w"}, {0: "b", 2: "h", 3: "w"}])
+def test_named_sizes_are_as_known_ones(name: str, dims: dict[int, str]) -> None:
+    function = SUMS[name]
+    y = np.random.default_rng(0).normal(size=(6, 5, 11, 14)).astype(np.float32)
+    named = weft.compile(function, dynamic={"y": dims})(y)
+    assert np.asarray(named).tobytes() == np.asarray(weft.compile(function)(y)).tobytes()
+
+
+def test_sums_of_an_unknown_number_of_images_are_of_what_is_stored() -> None:
+    compiled = weft.compile(SUMS["inner"], dynamic={"y": {0: "b"}})
+    kernels = compiled.lower("f32[b,5,11,14]").stages.plan.kernels
+    assert len(kernels) == 2 and all(
+        coefficient(offset_of(kernel, stmt), each.axis) for kernel in kernels.values()
+        for each in kernel.body if isinstance(each, Reduce)
+        for stmt in kernel.body if isinstance(stmt, Load))
+
+
 @pytest.mark.parametrize(("function", "spec"), [
     (lambda y: y.sum((0, 2, 3)), "f32[6,5,11,14]"),
     (lambda y: ((y[1:] - y[:-1]) ** 2).sum((1, 2, 3)), "f32[6,5,11,14]"),

@@ -14,25 +14,27 @@ piece of a map (``pieces``) may store what is there already.
 from __future__ import annotations
 
 from ....ir.indices.dims import nonnegative
-from ....ir.indices.index import Dim, minimum, positive, symbol
+from ....ir.indices.index import Dim, minimum, positive, symbol, symbols_of
 from ....ir.indices.walk import substitute
 from ....ir.kernels.kernel import Const, Index, Kernel, Load, Stmt, Store
-from ....ir.plans.plan import Plan
+from ....ir.plans.plan import Loop, Plan, all_steps
 from ....ir.record import replace
 from .pieces import piece, ranges_of
 from .windows import Outside, Pairs, shared_memory
 
 
 def with_interiors(plan: Plan) -> Plan:
-    """The plan with kernels that run where they change something."""
+    """The plan with kernels that run where they change something. How many tasks a launch has is
+    known before any loop: what a round changes of that is left to windows."""
     shared = shared_memory(plan)
-    return replace(plan, kernels={name: _inside(kernel, shared.get(name, frozenset()))
+    rounds = frozenset(step.index for step in all_steps(plan.steps) if isinstance(step, Loop))
+    return replace(plan, kernels={name: _inside(kernel, shared.get(name, frozenset()), rounds)
                                   for name, kernel in plan.kernels.items()})
 
 
-def _inside(kernel: Kernel, shared: Pairs) -> Kernel:
+def _inside(kernel: Kernel, shared: Pairs, rounds: frozenset[str]) -> Kernel:
     """The kernel without the pieces at the ends of its axes that change nothing; ``shared`` are
-    parameters that are one memory."""
+    parameters that are one memory, ``rounds`` what loops count."""
     for split in kernel.splits:
         ranges = found = ranges_of(kernel.axis(split.axis), split)
         while len(found) > 1 and _is_nothing(kernel, split.axis, found[0], shared):
@@ -42,7 +44,9 @@ def _inside(kernel: Kernel, shared: Pairs) -> Kernel:
         if found is not ranges:
             extent = kernel.axis(split.axis).extent
             begins = [_inside_of(extent, first) for first, _ in found]
-            kernel = _cut(kernel, split.axis, begins, _inside_of(extent, found[-1][1]))
+            end = _inside_of(extent, found[-1][1])
+            if rounds.isdisjoint(frozenset().union(*map(symbols_of, (*begins, end)))):
+                kernel = _cut(kernel, split.axis, begins, end)
     return kernel
 
 
