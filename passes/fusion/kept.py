@@ -6,7 +6,7 @@ A gradient reads what was computed on the way forward, and each of its parts wou
     dz reads  h, 1 + u, 1 - u^2, d z^2                     four arrays, each stored and loaded
 
 From z and u the others follow by an addition or two, which cost less than a load. So readers get
-nodes of their own for what is cheap, down to what is kept (``_fewest``). What is read elsewhere
+nodes of their own for what is cheap, down to what is kept (``fewest``). What is read elsewhere
 than in place, as by a product that packs it, or is a result, is kept anyway. A node that no reader
 has in place any more is computed for its own kernel alone. Copies and readers are groups, or they
 would be joined with what they were copied from.
