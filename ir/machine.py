@@ -16,6 +16,7 @@ class Machine:
 
     ``features`` are LLVM's (``+avx2,-avx512f``), and ``base`` its name of the CPU that they change
     and whose timings are assumed: ``name`` itself unless there is one. Widths, registers and caches
+    (bytes of one core's first and second level, measured on the machine that compiles for itself)
     steer tile sizes only: the bits of a CPU result do not depend on them. ``mask_registers``: the
     instruction set masks lanes by a register of bits (AVX-512), not by whole lanes.
     """

@@ -19,12 +19,13 @@ from typing import Any
 from ...ir.diagnose import error
 from ...ir.forks import LOADING, held
 from ...ir.machine import BASELINE, Machine
-from ...ir.record import record
+from ...ir.record import record, replace
 from .. import elf
 from ..cache import cache as object_cache
 from ..cache import key_of
 from ..library import Library
 from ..shared import SHARED, SUPPORT, WORKERS
+from .caches import caches_of, measured_caches
 from .cpu_check import emit_cpu_words
 from .host.support import emit_support
 from .host.threads import pool_parts
@@ -80,13 +81,18 @@ def _native() -> Machine:
         return target
     name = llvm.get_host_cpu_name()
     if PORTABLE == "generic":
-        return _target(name, name, frozenset(_found()))
+        return _with_measured(_target(name, name, frozenset(_found())))
     here = frozenset(_found() & FEATURES.keys())
     if not here >= {"avx2", "fma"}:
         raise error("W402", f"this machine ({name}) has no AVX2 with fused multiply-add, which "
                             "every program needs",
                     hint="run it on a newer one: Intel since Haswell, AMD since Zen")
-    return _target(name, name, here)
+    return _with_measured(_target(name, name, here))
+
+
+def _with_measured(target: Machine) -> Machine:
+    first, second = measured_caches((target.l1, target.l2))
+    return replace(target, l1=first, l2=second)
 
 
 def _found() -> frozenset[str]:
@@ -100,16 +106,19 @@ def _target(name: str, base: str, has: frozenset[str]) -> Machine:
     triple = llvm.get_process_triple()
     if triple.startswith("aarch64"):
         features = ",".join(f"+{key}" for key in sorted(has))
-        return Machine("cpu", name, triple, features, 128, 32, 64 << 10, 1 << 20, base=base)
+        return Machine("cpu", name, triple, features, 128, 32,
+                       *caches_of(name, (64 << 10, 1 << 20)), base=base)
     lacks = sorted(llvm.get_host_cpu_features().keys() - has - BASELINE)
     # What is switched off takes with it what builds on it, so what is on comes last.
-    features = ",".join([*(f"-{key}" for key in lacks), *(f"+{key}" for key in sorted(has))])
+    features = ",".join([*(f"-{key}" for key in lacks), *(f"+{key}" for key in sorted(has)),
+                         "-idivq-to-divl"])  # emitters have a way of their own
     if has >= {"avx512f", "avx512vl"}:
         # Some tunings split 512-bit vectors; explicit widths are meant as they are written.
         features += ",-prefer-256-bit"
-        return Machine("cpu", name, triple, features, 512, 32, 32 << 10, 1 << 20,
-                      mask_registers=True, base=base)
-    return Machine("cpu", name, triple, features, 256, 16, 32 << 10, 512 << 10, base=base)
+        return Machine("cpu", name, triple, features, 512, 32,
+                       *caches_of(name, (32 << 10, 1 << 20)), mask_registers=True, base=base)
+    return Machine("cpu", name, triple, features, 256, 16,
+                   *caches_of(name, (32 << 10, 512 << 10)), base=base)
 
 
 def lacking(target: Machine) -> list[str]:

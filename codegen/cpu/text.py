@@ -32,6 +32,8 @@ POLLED = 1 << 16
 COLD = "noinline optnone cold nounwind"
 SERIAL = '"serial"'  # of functions with loops whose rounds are written one by one
 
+SELDOM = "!100"  # the metadata of branches that are hardly ever taken
+
 _INTEGERS = re.compile(r"(add|sub|mul|and|icmp s..|call smin|call smax) i64 (\S+), (-?\d+)")
 _LITERAL = re.compile(r"-?\d+")
 _FOLDS: Mapping[str, Callable[[int, int], int | bool]] = MappingProxyType({
@@ -190,8 +192,10 @@ class FunctionText:
     def jump(self, label: str) -> None:
         self.do(f"br label %{label}")
 
-    def branch(self, condition: str, then: str, other: str) -> None:
-        self.do(f"br i1 {condition}, label %{then}, label %{other}")
+    def branch(self, condition: str, then: str, other: str, *, seldom: bool = False) -> None:
+        """Go on where the i1 ``condition`` says; ``seldom``: it hardly ever holds."""
+        self.do(f"br i1 {condition}, label %{then}, label %{other}"
+                + (f", !prof {SELDOM}" if seldom else ""))
 
     def ret(self, value: str = "void") -> None:
         """Return ``value``, spelled with its type (``"i32 0"``)."""
@@ -406,6 +410,8 @@ def module_text(
         }
     )
     texts = [prelude, *globals_, *map(str, functions), *declarations]
+    if any(SELDOM in text for text in texts):
+        texts.append(f'{SELDOM} = !{{!"branch_weights", i32 1, i32 2000}}')
     return "\n\n".join(text for text in texts if text) + "\n"
 
 

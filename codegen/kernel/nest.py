@@ -19,7 +19,17 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 
-from ...ir.kernels.kernel import Axis, Carry, Contract, Kernel, Last, Reduce, Stmt, summed_axes
+from ...ir.kernels.kernel import (
+    Axis,
+    Carry,
+    Contract,
+    Kernel,
+    Last,
+    Reduce,
+    Search,
+    Stmt,
+    summed_axes,
+)
 from ...ir.record import record, replace
 
 Ends = Reduce | Contract | Carry | Last  # what a loop hands on from index to index
@@ -163,14 +173,21 @@ class _Nest:
         return tuple(items)
 
     def _groups(self, roots: Sequence[int]) -> Iterable[list[int]]:
-        """Sums whose chunks differ in length need loops of their own; the rest goes with one."""
+        """Sums whose chunks differ in length need loops of their own; the rest goes with one. So do
+        searches, which go through the indices in order, beside sums that may not."""
         groups: dict[int, list[int]] = {}
         free: list[int] = []
+        searches: list[int] = []
         for at in roots:
-            order = getattr(self.body[at], "order", None)
-            (groups.setdefault(order.chunk, []) if order else free).append(at)
-        first, *others = groups.values() or [[]]
-        return [group for group in ([*first, *free], *others) if group]
+            stmt = self.body[at]
+            order = stmt.order if isinstance(stmt, Reduce) else None
+            if order is not None:
+                groups.setdefault(order.chunk, []).append(at)
+            else:
+                (searches if isinstance(stmt, Search) else free).append(at)
+        first, *others = groups.values() or [searches]
+        apart = [searches] if groups else []
+        return [group for group in ([*first, *free], *others, *apart) if group]
 
     def _with_needed(self, roots: Sequence[int], axes: Sequence[str]) -> list[int]:
         """Statements and those behind them that loops over ``axes`` have to compute, in order."""

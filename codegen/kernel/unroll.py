@@ -34,6 +34,7 @@ from ...ir.kernels.kernel import (
 )
 from ...ir.kernels.operands import offset_of
 from ...ir.record import replace
+from .live import live
 
 SHORT = 8  # elements
 STACKED = 4  # arrays along a last axis
@@ -117,16 +118,8 @@ class _Unroll:
                     self._copy(stmt, element, [names])
             else:
                 self._copy(stmt, 0, self.names)
-        return replace(source, body=self._needed(), axes=tuple(
+        return replace(source, body=live(self.body), axes=tuple(
             axis for axis in source.axes if axis.name != self.axis))
-
-    def _needed(self) -> tuple[Stmt, ...]:
-        """The statements behind effects: what an element decides, no one may ask for any more."""
-        needed = {name for stmt in self.body if not stmt.name for name in stmt.operands}
-        for stmt in reversed(self.body):
-            if stmt.name in needed:
-                needed.update(stmt.operands)
-        return tuple(stmt for stmt in self.body if not stmt.name or stmt.name in needed)
 
     def _define(self, stmt: Stmt) -> str:
         name = f"%{len(self.body)}"

@@ -18,6 +18,7 @@ from ...ir.record import replace
 from ..kernel.across import columns_across, sums_across
 from ..kernel.axes import with_periods
 from ..kernel.collapse import does_nothing, with_few_axes
+from ..kernel.searches import with_searches
 from ..kernel.sides import extent_of, sides_of, with_whole_rows
 from ..kernel.stages import needs_stages, sums_again, with_stages
 from ..kernel.unroll import with_stacks_unrolled
@@ -60,6 +61,8 @@ def tile(kernel: Kernel, target: Machine) -> Kernel:
         parted = rewrite(kernel)
         if parted is not kernel:
             kernel = with_few_axes(parted)
+    if not sums_across(kernel, vector_axis(kernel)):
+        kernel = with_searches(kernel)
     if needs_stages(kernel):
         kernel = _tile_stages(kernel, target)
     elif any(isinstance(stmt, Contract) and sides_of(kernel, stmt) for stmt in kernel.body):

@@ -19,12 +19,10 @@ from ...ir.indices.walk import fold
 from ...ir.kernels.combine import Order
 from ...ir.kernels.kernel import (
     Axis,
-    Carry,
     Contract,
     Kernel,
     Load,
     Reduce,
-    Stmt,
     Store,
     index_exprs,
     summed_axes,
@@ -33,6 +31,7 @@ from ...ir.kernels.tiling import power_of_two
 from ...ir.record import record, replace
 from ...ir.types import F32
 from ..kernel.axes import without_unit_axes
+from ..kernel.live import live
 
 MAX_ELEMENTS = 1 << 20  # of one tile: Triton's own limit
 STEP_ELEMENTS = 1024    # of the products that one step of a contraction without tl.dot holds
@@ -85,7 +84,8 @@ def is_dot(kernel: Kernel, stmt: Contract) -> tuple[str, str] | None:
 
 def layout_of(kernel: Kernel) -> Layout:
     """Rewrite the axes of a kernel, drop what has no effect, and order the tile dimensions."""
-    kernel = _live(without_unit_axes(kernel))
+    kernel = without_unit_axes(kernel)
+    kernel = replace(kernel, body=live(kernel.body))
     kernel = replace(kernel, axes=tuple(_rounded(kernel, axis) for axis in kernel.axes))
     for stmt in kernel.body:
         if isinstance(stmt, Contract):
@@ -146,17 +146,6 @@ def _small_steps(kernel: Kernel, stmt: Contract) -> Kernel:
         return replace(axis, kind="seq", block=step)
 
     return replace(kernel, axes=tuple(map(stepped, kernel.axes)))
-
-
-def _live(kernel: Kernel) -> Kernel:
-    """Only what stores and checks need."""
-    needed = {stmt.next for stmt in kernel.body if isinstance(stmt, Carry)}
-    body: list[Stmt] = []
-    for stmt in reversed(kernel.body):
-        if not stmt.name or stmt.name in needed:
-            needed.update(stmt.operands)
-            body.append(stmt)
-    return replace(kernel, body=tuple(reversed(body)))
 
 
 def _needs_wide(kernel: Kernel) -> bool:

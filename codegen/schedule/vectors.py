@@ -20,6 +20,7 @@ from ...ir.kernels.kernel import (
     Kernel,
     Load,
     Reduce,
+    Search,
     Stmt,
     Store,
     stages_of,
@@ -118,6 +119,10 @@ def _lanes(stage: Kernel, vector: Axis, target: Machine) -> int:
     sums = [stmt for stmt in stage.body if isinstance(stmt, Reduce)]
     if vector in stage.loop_axes:
         own = [stmt.order.lanes for stmt in sums if stmt.order and stmt.axis == vector.name]
+        searched = {stmt.value for stmt in sums if isinstance(stmt, Search)}
+        widest = max((stmt.dtype.bits for stmt in stage.body if stmt.name in searched), default=0)
+        if widest:  # pairs that have half of the registers
+            own.append(min(WIDE_STEP, target.registers // 4 * target.vector_bits // widest))
         if own or any(is_heavy(stmt) for stmt in stage.body):
             return min(most, max((4, *own)) if own else 1024 // bits)
         # One extreme waits for another: several registers of them along a long row.
@@ -131,7 +136,8 @@ def _lanes(stage: Kernel, vector: Axis, target: Machine) -> int:
         # Down a column each row is another page: take as much of it as fits in registers.
         # A step is a power of two, which the mask of a whole number of steps relies on.
         ahead = _ahead(stage, vector, target.registers) if any(stmt.order for stmt in sums) else 1
-        registers = max(2, min(target.registers // 2, 16) // (ahead * max(1, len(sums))))
+        held = sum(2 if isinstance(stmt, Search) else 1 for stmt in sums)
+        registers = max(2, min(target.registers // 2, 16) // (ahead * max(1, held)))
         registers = 1 << registers.bit_length() - 1
     return min(most, max(4, registers * target.vector_bits // bits))
 

@@ -32,6 +32,7 @@ from ..kernels.kernel import (
     Load,
     Ranked,
     Reduce,
+    Search,
     Sort,
     Stmt,
     Store,
@@ -319,6 +320,9 @@ class _KernelRun:
 
     def _reduce(self, stmt: Reduce) -> Array:
         value, at = self.values[stmt.value], self.position(stmt.axis)
+        if isinstance(stmt, Search):
+            return np.asarray((np.argmax if stmt.combine == "max" else np.argmin)(
+                value, axis=at, keepdims=True))
         combine = PRIMITIVES[stmt.combine].numpy
         assert isinstance(combine, np.ufunc)
         start = np.array(identity(stmt.combine, stmt.dtype), stmt.dtype.numpy)

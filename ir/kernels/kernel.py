@@ -177,6 +177,12 @@ class Reduce(Stmt):
 
 
 @record(frozen=True, eq=False)
+class Search(Reduce):
+    """``search max %0 over j``: the first index at which a value is the largest, or the smallest,
+    or at which it is not a number. What goes round a loop is a pair: the extreme and its index."""
+
+
+@record(frozen=True, eq=False)
 class Contract(Stmt):
     """Sum over ``axes`` of lhs * rhs, in row-major order: a chain of fused multiply-adds from 0.0
     for each ``chunk`` of terms (0: for all), and the chunks pairwise, as an ``Order`` has them."""

@@ -11,7 +11,7 @@
             | "compress" name "[" axis "]" "=" %id "over" axis "where" %id "over" axis
             | %id ":" dtype "=" ("const" number | "index" dim | name "[" {dim} "]" ["if" %id]
             | "reduce" combiner %id "over" axis [order] | "carry" %id "next" %id "over" axis
-            | "last" %id "over" axis
+            | "search" ("max" | "min") %id "over" axis | "last" %id "over" axis
             | "contract" %id "," %id "over" axes ["{" ["chunk" number] ["," tiling] "}"]
             | primitive {%id})
     order   = "{" ("lanes" number ["," "chunk" number] ["," way] | "across" number) "}"
@@ -50,6 +50,7 @@ from ..kernels.kernel import (
     Param,
     Ranked,
     Reduce,
+    Search,
     Sort,
     Stmt,
     Store,
@@ -278,6 +279,9 @@ class _KernelReader:
             combine = scanner.take(_IDENTIFIER, "a combiner")
             value = self._value()
             return Reduce(name, dtype, combine, value, self._over(), *self._order())
+        if word == "search":
+            extreme = scanner.take(_IDENTIFIER, "max or min")
+            return Search(name, dtype, extreme, self._value(), self._over())
         if word == "carry":
             init = self._value()
             if not scanner.accept("next"):

@@ -34,6 +34,7 @@ from ..kernels.kernel import (
     Load,
     Ranked,
     Reduce,
+    Search,
     Sort,
     Stmt,
     Store,
@@ -248,6 +249,8 @@ def _meaning(stmt: Stmt) -> str:
             return _access(stmt.param, stmt.indices) + _guard(stmt.guard)
         case Apply():
             return f"{stmt.prim} {', '.join(stmt.args)}"
+        case Search():
+            return f"search {stmt.combine} {stmt.value} over {stmt.axis}"
         case Reduce():
             return f"reduce {stmt.combine} {stmt.value} over {stmt.axis}{_order(stmt)}"
         case Carry():

@@ -26,6 +26,7 @@ from ..kernels.kernel import (
     Load,
     Ranked,
     Reduce,
+    Search,
     Sort,
     Stmt,
     Store,
@@ -35,7 +36,7 @@ from ..kernels.kernel import (
     summed_axes,
 )
 from ..scalar.primitives import PRIMITIVES, result_dtype
-from ..types import BOOL, I64, DType
+from ..types import BOOL, I32, I64, DType
 from .graph import RESERVED
 from .schedule import check_schedule
 from .tiling import check_tilings
@@ -127,6 +128,11 @@ def _dtype_problem(kernel: Kernel, stmt: Stmt, dtypes: dict[str, DType]) -> str:
                 expected = result_dtype(stmt.prim, tuple(dtypes[a] for a in stmt.args), stmt.dtype)
             except TypeError as problem:
                 return str(problem)
+        case Search():
+            searched = dtypes[stmt.value]
+            if stmt.combine not in ("max", "min") or stmt.dtype not in (I32, I64) or (
+                    searched == BOOL or searched.is_half):
+                return f"no search for the {stmt.combine} of {searched} gives {stmt.dtype}"
         case Reduce():
             if stmt.combine not in COMBINERS:
                 return f"no combiner '{stmt.combine}'"

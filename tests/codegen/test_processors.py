@@ -17,7 +17,8 @@ import pytest
 from llvmlite import binding as llvm
 
 import weft
-from weft.codegen.cpu import jit, processors
+from weft.codegen.cpu import caches, jit, processors
+from weft.codegen.cpu.caches import measured_caches
 from weft.codegen.cpu.jit import compile_object, cpu_target, jit_for
 from weft.codegen.cpu.processors import FEATURES, LEVEL3, LEVEL4, features_of
 
@@ -258,3 +259,32 @@ def test_a_machine_is_not_taken_for_one_that_can_do_more() -> None:
     for name in [name for name in MANY if features_of(name) - jit._found()][:1]:
         assert f"W402: WEFT_CPU='{name}' has " in program(WEFT_CPU=name).stderr
     assert program(WEFT_CPU="native").returncode == 0
+
+
+def test_caches_are_those_of_the_machine(tmp_path: Path) -> None:
+    """The smallest of all cores; what is told by halves, or makes no sense, is not believed."""
+    def tell(cpu: int, index: int, level: str, kind: str, size: str) -> None:
+        place = tmp_path / f"cpu{cpu}/cache/index{index}"
+        place.mkdir(parents=True)
+        for name, text in (("level", level), ("type", kind), ("size", size)):
+            (place / name).write_text(text + "\n")
+
+    usual = (32 << 10, 1 << 20)
+    assert measured_caches(usual, tmp_path) == usual
+    tell(0, 0, "1", "Data", "48K")
+    tell(0, 1, "1", "Instruction", "16K")
+    assert measured_caches(usual, tmp_path) == usual
+    tell(0, 2, "2", "Unified", "2048K")
+    assert measured_caches(usual, tmp_path) == (48 << 10, 2 << 20)
+    tell(1, 0, "1", "Data", "32K")
+    tell(1, 2, "2", "Unified", "nonsense")
+    assert measured_caches(usual, tmp_path) == (32 << 10, 2 << 20)
+    tell(2, 2, "2", "Unified", "16K")
+    assert measured_caches(usual, tmp_path) == usual
+
+
+def test_caches_by_name() -> None:
+    known = processors._X86.keys() | processors._ARM
+    assert caches._BY_NAME.keys() <= known
+    assert (cpu_target("znver3").l1, cpu_target("znver3").l2) == (32 << 10, 512 << 10)
+    assert cpu_target("sapphirerapids").l2 == 2 << 20

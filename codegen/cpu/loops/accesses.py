@@ -21,9 +21,10 @@ from ..dims import emit_dim, floor_divide
 from ..text import FunctionText
 from ..types import memory_type, suffix, vector_type
 from .interleave import interleaved
-from .scalars import LlvmScalars, LlvmValue
+from .scalars import LlvmScalars
 from .scope import Scope
 from .turned import Turned
+from .values import LlvmValue
 
 IN_RUN = 16  # lanes that are asked at once whether they lie in one run
 MOST_BYTES = 1024  # of a load with what lies between its lanes

@@ -20,10 +20,10 @@ from ....ir.kernels.kernel import Carry, Contract, Last, Reduce, Stmt
 from ....ir.kernels.schedule import IN_TURN, UNROLLED, Way
 from ....ir.record import record
 from ...kernel.nest import Ends, Loop
-from .scalars import LlvmValue
 from .scope import Scope
 from .statements import StmtEmitter
 from .sums import Chunk, LaneSums, PairwiseSum, Values, chunk_of, in_chunks, renamed, span_of
+from .values import LlvmValue
 
 Take = Callable[[Scope, Ends], None]
 Run = Callable[[Scope, Iterable[Stmt | Loop], Take | None], None]
@@ -89,7 +89,7 @@ class ColumnLoops:
             sums, carry = self._all(scope, loop, span, carry)
             found = [*sums, *carry]
         for stmt, value in zip((*ordered, *free), found, strict=True):
-            scope.values[stmt.name] = value
+            scope.values[stmt.name] = self.stmts.ended(stmt, value)
         for end in loop.ends:
             if isinstance(end, Last):
                 scope.values[end.name] = scope.values[end.value]

@@ -20,9 +20,9 @@ from ..products.gemm import Size, emit_block
 from ..products.sizes import integer
 from ..text import FunctionText
 from ..types import LLVM_TYPES, vector_type
-from .scalars import LlvmValue
 from .scope import Scope
 from .statements import StmtEmitter
+from .values import LlvmValue
 
 
 class _Operand:

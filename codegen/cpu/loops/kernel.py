@@ -20,7 +20,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 
 from ....ir.indices.index import Dim, ceil_div, product
-from ....ir.kernels.combine import identity
 from ....ir.kernels.kernel import (
     Apply,
     Axis,
@@ -31,6 +30,7 @@ from ....ir.kernels.kernel import (
     Kernel,
     Ranked,
     Reduce,
+    Search,
     Sort,
     Stmt,
     stages_of,
@@ -56,11 +56,11 @@ from ..types import LLVM_TYPES, vector_type
 from .across import AcrossLoops, goes_across
 from .columns import ColumnLoops, Take, by_order, of_sums
 from .contract import emit_contract
-from .scalars import LlvmValue
 from .scope import Scope
 from .statements import StmtEmitter
 from .sums import Values, in_chunks, renamed, span_of
 from .turned import turn
+from .values import LlvmValue
 
 
 def emit_kernel(
@@ -400,8 +400,7 @@ class _KernelEmitter:
             if masked:
                 left = self.f(f"sub i64 {steps[1]}, {walk.index}")
                 mask = self.stmts.prefix_mask(left, self.width)
-            held = {name: LlvmValue(ref, start.dtype, start.width)
-                    for name, ref, start in zip(names, walk.values, carry, strict=True)}
+            held = dict(zip(names, renamed(carry, walk.values), strict=True))
 
             def take(inner: Scope, stmt: Ends) -> None:
                 assert isinstance(stmt, Reduce), "terms of a product are not taken in lanes"
@@ -413,8 +412,12 @@ class _KernelEmitter:
                     return
                 term = self.stmts.s.splat(inner.values[stmt.value], self.width)
                 if mask is not None:
-                    neutral = self.stmts.s.const(identity(stmt.combine, stmt.dtype), stmt.dtype)
-                    term = self.stmts.s.select(LlvmValue(mask, "bool", self.width), term, neutral)
+                    term = self.stmts.s.select(
+                        LlvmValue(mask, "bool", self.width), term, self.stmts.neutral(stmt))
+                if isinstance(stmt, Search):
+                    held[stmt.name] = self.stmts.searches.searched(
+                        stmt, held[stmt.name], term, walk.index)
+                    return
                 for part in self.stmts.parts(term, held[stmt.name].width):
                     held[stmt.name] = self.stmts.combine(stmt, held[stmt.name], part)
 

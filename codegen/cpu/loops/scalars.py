@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from ....ir.record import record, replace
+from ....ir.record import replace
 from ....ir.scalar.expand import EXPANSIONS
 from ....ir.scalar.half import from_half, odd_float, to_half
 from ....ir.scalar.integer import from_float
@@ -20,32 +20,8 @@ from ....ir.scalar.primitives import PRIMITIVES, RAW, result_dtype
 from ....ir.types import DTYPES, F16, F32, F64, DType
 from ..text import COLD, FunctionText
 from ..types import LLVM_TYPES, constant, suffix, vector_type
-
-
-@record(frozen=True)
-class LlvmValue:
-    """An SSA value of ``width`` elements (1: a scalar); ``dtype`` is a dtype's name."""
-
-    ref: str
-    dtype: str
-    width: int = 1
-
-    @property
-    def element(self) -> str:
-        return LLVM_TYPES[self.dtype]
-
-    @property
-    def type(self) -> str:
-        return vector_type(self.element, self.width)
-
-    @property
-    def known(self) -> int | None:
-        """The number that an integer constant stands for."""
-        if not DTYPES[self.dtype].is_int or not self.ref.lstrip("-").isdigit():
-            return None
-        return int(self.ref) % (1 << DTYPES[self.dtype].bits) if self.dtype[0] == "u" else int(
-            self.ref)
-
+from .singles import LLVM_SINGLES
+from .values import LlvmValue
 
 _WIDEST = 512  # bits of a vector
 Emit = Callable[["LlvmScalars", DType, str, tuple[LlvmValue, ...]], str]
@@ -172,21 +148,6 @@ LLVM_PRIMITIVES: Mapping[str, Emit] = MappingProxyType({
 })
 
 
-def _overflow(name: str) -> Emit:
-    def emit(s: LlvmScalars, dtype: DType, type_: str, args: tuple[LlvmValue, ...]) -> str:
-        pair = f"{{{type_}, i1}}"
-        found = s.f.call(pair, f"llvm.s{name}.with.overflow.{type_}",
-                         *((type_, arg.ref) for arg in args))
-        return s.f(f"extractvalue {pair} {found}, 1")
-
-    return emit
-
-
-# Of one element, the flag that the instruction leaves.
-LLVM_SINGLES: Mapping[str, Emit] = MappingProxyType({
-    f"{name}_overflows": _overflow(name) for name in ("add", "sub", "mul")})
-
-
 def _cold_text(result: str, name: str, params: Sequence[tuple[str, str]]) -> FunctionText:
     """A helper that hardly ever runs."""
     return FunctionText(result, name, params, linkage="internal", attributes=COLD)
@@ -222,8 +183,7 @@ class LlvmScalars:
         if name in PRIMITIVES and PRIMITIVES[name].outlined:
             return self._outlined(name, wide)
         if width == 1 and name in LLVM_SINGLES:
-            operand = DTYPES[args[0].dtype]
-            return LlvmValue(LLVM_SINGLES[name](self, operand, args[0].type, args), "bool")
+            return LLVM_SINGLES[name](self, *args)
         if name in PRIMITIVES and PRIMITIVES[name].composite:
             result: LlvmValue = EXPANSIONS[name](self, *args)
             return result
@@ -289,6 +249,26 @@ class LlvmScalars:
             return LlvmValue(value.ref, to.name, value.width)
         ref = self.f(f"bitcast {value.type} {value.ref} to {target}")
         return LlvmValue(ref, to.name, value.width)
+
+    def seldom(
+        self, cond: LlvmValue, rare: Callable[[], tuple[LlvmValue, ...]],
+        usual: Callable[[], tuple[LlvmValue, ...]],
+    ) -> tuple[LlvmValue, ...]:
+        """The values of ``rare``, where a condition on one element holds, else of ``usual``: only
+        those are computed, and nothing waits for the condition."""
+        f, before = self.f, (self.f.fresh("rare"), self.f.fresh("usual"), self.f.fresh("done"))
+        f.branch(cond.ref, *before[:2], seldom=True)
+        found = []
+        for label, values in zip(before, (rare, usual), strict=False):
+            f.place(label)
+            made = values()
+            found.append((f.block, made))
+            f.jump(before[2])
+        f.place(before[2])
+        (one, rares), (other, usuals) = found
+        return tuple(replace(value, ref=f(
+            f"phi {value.type} [ {rare_.ref}, %{one} ], [ {value.ref}, %{other} ]"))
+            for rare_, value in zip(rares, usuals, strict=True))
 
     def rarely(
         self, cond: LlvmValue, function: Callable[..., LlvmValue], args: tuple[LlvmValue, ...],

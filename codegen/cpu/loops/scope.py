@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ....ir.record import field, record, replace
-from .scalars import LlvmValue
+from .values import LlvmValue
 
 
 @record

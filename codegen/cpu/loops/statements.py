@@ -17,18 +17,21 @@ from ....ir.kernels.kernel import (
     Kernel,
     Load,
     Reduce,
+    Search,
     Stmt,
     Store,
 )
 from ....ir.machine import Machine
 from ....ir.plans.control import noted
 from ....ir.types import DType
+from ...kernel.nest import Ends
 from ..dims import emit_dim
 from ..text import FunctionText
 from ..types import vector_type
 from .accesses import Accesses
-from .scalars import LlvmValue
 from .scope import Scope
+from .searches import Searches
+from .values import LlvmValue
 from .workspace import Workspace
 
 
@@ -39,6 +42,7 @@ class StmtEmitter(Accesses):
         super().__init__(f, kernel, target)
         self.dims: dict[str, str] = {}
         self.scratch = "null"
+        self.searches = Searches(self.s, kernel)
         slots = [("ptr", p.name) for p in kernel.params] + [("i64", d) for d in kernel.dims]
         for at, (type_, name) in enumerate([*slots, ("ptr", "")]):
             place = f(f"getelementptr i64, ptr %context, i64 {at}")
@@ -110,7 +114,19 @@ class StmtEmitter(Accesses):
 
     def initial(self, stmt: Reduce | Contract, width: int) -> LlvmValue:
         """An accumulator without terms."""
-        return self.s.splat(self.s.const(identity(stmt.combine, stmt.dtype), stmt.dtype), width)
+        if isinstance(stmt, Search):
+            return self.searches.initial(stmt, width)
+        return self.s.splat(self.neutral(stmt), width)
+
+    def neutral(self, stmt: Reduce | Contract) -> LlvmValue:
+        """The term that changes no accumulator."""
+        if isinstance(stmt, Search):
+            return self.searches.neutral(stmt)
+        return self.s.const(identity(stmt.combine, stmt.dtype), stmt.dtype)
+
+    def ended(self, stmt: Ends, held: LlvmValue) -> LlvmValue:
+        """What an accumulator of single terms has become after all of them."""
+        return self.searches.place(stmt, held) if isinstance(stmt, Search) else held
 
     def held_in_loop(self, start: LlvmValue) -> LlvmValue:
         """An accumulator as a loop carries it: of bools as bytes, where the CPU has no registers
@@ -136,6 +152,9 @@ class StmtEmitter(Accesses):
 
     def accumulated(self, stmt: Reduce | Contract, held: LlvmValue, scope: Scope) -> LlvmValue:
         """An accumulator after the term that the scope has."""
+        if isinstance(stmt, Search):
+            return self.searches.searched(
+                stmt, held, scope.values[stmt.value], scope.axes[stmt.axis])
         if isinstance(stmt, Reduce):
             return self.combine(stmt, held, scope.values[stmt.value])
         left, right = scope.values[stmt.lhs], scope.values[stmt.rhs]
@@ -169,6 +188,8 @@ class StmtEmitter(Accesses):
 
     def reduce_lanes(self, stmt: Reduce, lanes: LlvmValue) -> LlvmValue:
         """Halve the vector until one lane is left: the same tree on every machine."""
+        if isinstance(stmt, Search):
+            return self.searches.first(stmt, lanes)
         while lanes.width > 1:
             lanes = self.combine(stmt, *self.parts(lanes, lanes.width // 2))
         if lanes.dtype != stmt.dtype.name:  # bools that are held as bytes

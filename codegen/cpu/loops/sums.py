@@ -15,12 +15,13 @@ from copy import copy
 from ....ir.indices.index import Dim, ceil_div
 from ....ir.kernels.kernel import Axis, Contract, Reduce, Stmt
 from ....ir.kernels.workspace import levels_of
+from ....ir.record import replace
 from ...kernel.nest import Ends
 from ..dims import emit_dim
 from ..types import LLVM_TYPES, vector_type
-from .scalars import LlvmValue
 from .scope import Scope
 from .statements import StmtEmitter
+from .values import LlvmValue
 
 Values = list[LlvmValue]
 # From where to where, and accumulators: the sums of one chunk, and those accumulators after it.
@@ -155,7 +156,7 @@ class LaneSums:
 
 def renamed(values: Values, refs: Sequence[str]) -> Values:
     """Values of the same types under other names."""
-    return [LlvmValue(ref, old.dtype, old.width) for ref, old in zip(refs, values, strict=True)]
+    return [replace(old, ref=ref) for ref, old in zip(refs, values, strict=True)]
 
 
 def in_chunks(

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from ....ir.kernels.kernel import Compress
 from ..dims import emit_dim
-from ..loops.scalars import LlvmValue
 from ..loops.scope import Scope
 from ..loops.statements import StmtEmitter
+from ..loops.values import LlvmValue
 from ..types import suffix, vector_type
 from .rows import STEP, Row
 

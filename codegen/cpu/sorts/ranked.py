@@ -14,9 +14,9 @@ from ....ir.kernels.kernel import Ranked, Stmt
 from ....ir.scalar.order import key_of, value_of
 from ....ir.types import DTYPES
 from ..dims import emit_dim
-from ..loops.scalars import LlvmValue
 from ..loops.scope import Scope
 from ..loops.statements import StmtEmitter
+from ..loops.values import LlvmValue
 from .parts import parts_name
 from .ranks import FEW, STATE
 from .rows import STEP, Row

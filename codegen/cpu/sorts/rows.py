@@ -19,9 +19,9 @@ from ....ir.kernels.kernel import Kernel, Sort
 from ....ir.scalar.order import key_of, packed, place_of, value_of
 from ....ir.types import DTYPES, I64
 from ..dims import emit_dim
-from ..loops.scalars import LlvmValue
 from ..loops.scope import Scope
 from ..loops.statements import StmtEmitter
+from ..loops.values import LlvmValue
 from .sorter import sort
 
 STEP = 16    # elements of a vector step

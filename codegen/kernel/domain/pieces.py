@@ -35,6 +35,7 @@ from ....ir.kernels.schedule import Split
 from ....ir.record import replace
 from ....ir.types import BOOL
 from ..cost import is_composite
+from ..live import live
 
 Ranges = Mapping[str, tuple[Dim, Dim]]  # from and to of axes
 
@@ -84,7 +85,7 @@ def piece(kernel: Kernel, ranges: Ranges) -> Kernel:
                 names[stmt.name] = found
                 continue
         body.append(stmt)
-    return replace(kernel, body=tuple(_needed(body)))
+    return replace(kernel, body=live(body))
 
 
 def _asked(kernel: Kernel) -> set[str]:
@@ -148,17 +149,6 @@ def _simplified(stmt: Apply, known: Mapping[str, bool]) -> bool | str | None:
         rest = [name for name in stmt.args if name not in known]
         return (not strong) if not rest else rest[0] if len(rest) == 1 else None
     return None
-
-
-def _needed(body: Sequence[Stmt]) -> list[Stmt]:
-    """The statements that stores and checks need."""
-    needed: set[str] = set()
-    found: list[Stmt] = []
-    for stmt in reversed(body):
-        if not stmt.name or stmt.name in needed:
-            needed.update(stmt.operands)
-            found.append(stmt)
-    return found[::-1]
 
 
 def turning_points(kernel: Kernel) -> dict[str, list[Dim]]:
