@@ -16,6 +16,7 @@ FEWEST_ROWS = 256       # of which each lane has several
 FEWEST_BYTES = 512 << 10  # of an array that does not stay near
 SUMS_BYTES = 256 << 10  # of the lanes of a task's sums: part of L2
 FEWEST_COLUMNS, MOST_COLUMNS = 512, 2048  # of one task
+HEAVY_COLUMNS = 128
 _SIMPLE = (Const, Index, Load, Apply, Reduce, Store, Check)
 
 
@@ -26,9 +27,8 @@ def sums_across(kernel: Kernel, vector: str | None) -> bool:
             len(axes & loops.keys()) > 1 for axes in kernel.value_axes.values()):
         return False
     if not all(isinstance(stmt, _SIMPLE) for stmt in kernel.body) or any(
-            isinstance(stmt, Store) and stmt.meets for stmt in kernel.body) or any(
-            is_heavy(stmt) and kernel.value_axes[stmt.name] & loops.keys()
-            for stmt in kernel.body) or unit_strides(kernel, vector) <= 0:
+            isinstance(stmt, Store) and stmt.meets for stmt in kernel.body) or (
+            unit_strides(kernel, vector) <= 0):
         return False
     sums = [stmt for stmt in kernel.body if isinstance(stmt, Reduce)]
     lanes: dict[str, set[int]] = {stmt.axis: set() for stmt in sums}
@@ -50,9 +50,11 @@ def _is_tall(rows: Dim, columns: Dim, size: int) -> bool:
 
 
 def columns_across(kernel: Kernel, columns: Dim) -> int:
-    """How many columns a task has: a fourth of them where there are many, for other cores."""
+    """How many columns a task has: a fourth of them where there are many, for other cores; fewer
+    where what is computed of each takes longer than to read it."""
     room = SUMS_BYTES // sum(stmt.dtype.itemsize * (stmt.order.lanes if stmt.order else 1)
                              for stmt in kernel.body if isinstance(stmt, Reduce))
     most = min(MOST_COLUMNS, max(FEWEST_COLUMNS, power_of_two(room + 1) // 2))
     wanted = power_of_two(-(-columns // 4)) if isinstance(columns, int) else most // 2
-    return min(most, max(FEWEST_COLUMNS, wanted))
+    fewest = HEAVY_COLUMNS if any(map(is_heavy, kernel.body)) else FEWEST_COLUMNS
+    return min(most, max(fewest, wanted))
