@@ -77,18 +77,18 @@ def programs(quick: bool) -> list[Workload]:
 
 
 @contextmanager
-def empty_cache() -> Iterator[None]:
-    """Let torch.compile remember nothing of earlier runs on disk."""
-    name = "TORCHINDUCTOR_CACHE_DIR"
-    before = os.environ.get(name)
+def without_caches() -> Iterator[None]:
+    """Let Weft and torch.compile remember nothing on disk, of earlier runs or of this one."""
+    before = {name: os.environ.get(name) for name in ("TORCHINDUCTOR_CACHE_DIR", "WEFT_CACHE")}
     with tempfile.TemporaryDirectory() as folder:
-        os.environ[name] = folder
+        os.environ.update(TORCHINDUCTOR_CACHE_DIR=folder, WEFT_CACHE="0")
         try:
             yield
         finally:
-            os.environ.pop(name)
-            if before is not None:
-                os.environ[name] = before
+            for name, value in before.items():
+                os.environ.pop(name)
+                if value is not None:
+                    os.environ[name] = value
 
 
 def first_calls(bench: Bench) -> Table:
@@ -210,15 +210,15 @@ def long_chain(bench: Bench) -> Table:
 
 
 def run(bench: Bench) -> list[Table]:
-    with empty_cache():
+    with without_caches():
         for framework in bench.frameworks:
             # Compilers are loaded and set up.
             contest(framework, Workload("", affine, (np.ones(16, np.float32),)))
         first = first_calls(bench)
-    # The collector would walk the heaps of all frameworks in the middle of a compilation.
-    gc.collect()
-    gc.freeze()
-    try:
-        return [first, growth(bench), many_contractions(bench), long_chain(bench)]
-    finally:
-        gc.unfreeze()
+        # The collector would walk the heaps of all frameworks in the middle of a compilation.
+        gc.collect()
+        gc.freeze()
+        try:
+            return [first, growth(bench), many_contractions(bench), long_chain(bench)]
+        finally:
+            gc.unfreeze()
