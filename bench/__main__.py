@@ -37,7 +37,7 @@ def choose_cpus(count: int | None) -> list[int]:
     return (cores + siblings)[:len(cores) if count is None else count]
 
 
-def limit_threads(threads: int | None) -> int:
+def limit_threads(threads: int | None, target: str | None = None) -> int:
     """Give everything that this process will load so many threads; None: one for each core.
 
     BLAS, OpenMP and XLA read these when they are loaded, so this comes before NumPy is imported.
@@ -46,8 +46,10 @@ def limit_threads(threads: int | None) -> int:
     os.sched_setaffinity(0, cpus)
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NPROC"):
         os.environ[name] = str(len(cpus))
-    # Its compiled code holds the number of threads, which the keys of its cache may not.
-    cache = Path(tempfile.gettempdir()) / f"weft-bench-inductor-{os.getuid()}-{len(cpus)}"
+    # Its compiled code holds the number of threads and the instruction set, which the keys of its
+    # cache may not: code for AVX2 in a process that has AVX-512 corrupts memory.
+    kind = f"{os.getuid()}-{len(cpus)}-{target or 'native'}"
+    cache = Path(tempfile.gettempdir()) / f"weft-bench-inductor-{kind}"
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache))
     return len(cpus)
 
@@ -83,7 +85,7 @@ def main() -> None:
 
         run_gpu(given.checks)
         return
-    threads = limit_threads(given.threads)
+    threads = limit_threads(given.threads, given.target)
     os.environ.update(INSTRUCTIONS.get(given.target, {}))
     from .run import run_families
 

@@ -9,11 +9,8 @@ simulation in a Python loop. Times are the best of some, for compiling does the 
 from __future__ import annotations
 
 import gc
-import os
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -26,6 +23,7 @@ from weft.passes.prune import prune
 from .calls import affine
 from .compare import Bench, Workload, contest
 from .matmul import attention, dense
+from .measure import without_caches
 from .norms import softmax
 from .peers import Framework, Function
 from .programs.growing import chain, contractions, gathers, ladder, simulation, wide
@@ -74,21 +72,6 @@ def programs(quick: bool) -> list[Workload]:
     return [*small, Workload("attention", attention, images),
             Workload("transformer block", transformer_block, block),
             training_step((784, 512, 512, 10), 128)]
-
-
-@contextmanager
-def without_caches() -> Iterator[None]:
-    """Let Weft and torch.compile remember nothing on disk, of earlier runs or of this one."""
-    before = {name: os.environ.get(name) for name in ("TORCHINDUCTOR_CACHE_DIR", "WEFT_CACHE")}
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ.update(TORCHINDUCTOR_CACHE_DIR=folder, WEFT_CACHE="0")
-        try:
-            yield
-        finally:
-            for name, value in before.items():
-                os.environ.pop(name)
-                if value is not None:
-                    os.environ[name] = value
 
 
 def first_calls(bench: Bench) -> Table:

@@ -11,9 +11,12 @@ A sample is one call, or as many as the clock needs to see them well.
 from __future__ import annotations
 
 import gc
+import os
+import tempfile
 import time
 import timeit
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median, quantiles
 from typing import Any
@@ -147,3 +150,18 @@ def race(contestants: Sequence[Contestant], pace: Pace) -> dict[str, Timing]:
             entrant.turn(pace)
     return {contestant.name: entrant.timing
             for contestant, entrant in zip(contestants, entrants, strict=True)}
+
+
+@contextmanager
+def without_caches() -> Iterator[None]:
+    """Let Weft and torch.compile remember nothing on disk, of earlier runs or of this one."""
+    before = {name: os.environ.get(name) for name in ("TORCHINDUCTOR_CACHE_DIR", "WEFT_CACHE")}
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ.update(TORCHINDUCTOR_CACHE_DIR=folder, WEFT_CACHE="0")
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                os.environ.pop(name)
+                if value is not None:
+                    os.environ[name] = value

@@ -10,7 +10,7 @@ from typing import Any
 import weft
 
 from .compare import Bench
-from .measure import Contestant, race
+from .measure import Contestant, race, without_caches
 from .report import Table, number
 
 RUN = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "numpy" / "run.py"))
@@ -21,9 +21,10 @@ TOLERANCE = 1e-3  # rounding that a simulation of many steps has made larger
 def run(bench: Bench) -> list[Table]:
     table = Table("programs of plain NumPy, unchanged", ("program", "numpy ms", "weft ms",
                                                          "numpy / weft", "compile s"))
-    for name in QUICK if bench.quick else RUN["PROGRAMS"]:
-        bench.progress(name)
-        _row(bench, table, name)
+    with without_caches():
+        for name in QUICK if bench.quick else RUN["PROGRAMS"]:
+            bench.progress(name)
+            _row(bench, table, name)
     table.notes.append("compile: the first call, tracing and LLVM included; loops of Python are "
                        "unrolled")
     return [table]

@@ -4,7 +4,7 @@
     return x.T + x    no: an element is read after another one was written
 
 Parameters are never written to unless a caller says so. Only plans that cannot fail, nor be ended,
-once they have begun are for that: such a step is done, or it never was.
+once they have begun to write there are for that: such a step is done, or it never was.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from .sites import Sharing
 def handing_of(
     graph: Graph, calls: Sequence[Call], lives: Lives, sharing: Sharing
 ) -> Handing | None:
-    """When parameters are read last and results are written first; None of a plan that may fail, or
-    be ended, in its middle."""
+    """When parameters are read last and results are written first, behind all that may fail; None
+    of a plan that may be ended in its middle."""
     makers: dict[Value, tuple[KernelCall, Counter[str]]] = {}
-    for call in calls:
+    checked = -1  # the last call that may fail
+    for place, call in enumerate(calls):
         if not isinstance(call, (KernelCall, GroupCall)):
             return None
         group = call.calls if isinstance(call, GroupCall) else (call,)
         if any(each.checks for each in group):
-            return None
+            checked = place
         readers = Counter([name for each in group for name in {*each.args}])
         for each in group:
             makers.update((value, (each, readers)) for value in lives.born(graph, each))
@@ -41,7 +42,8 @@ def handing_of(
     allowed: list[frozenset[int]] = []
     for at, value in enumerate(graph.results):
         site = sharing.site.get(lives.owner(value))
-        if site is None or site.home != at:  # it is copied, from a parameter or another result
+        # It is copied, from a parameter or another result; or a check may fail behind it.
+        if site is None or site.home != at or site.first <= checked:
             first.append(-1)
             allowed.append(frozenset())
             continue

@@ -67,7 +67,7 @@ class Result:
 
 
 @pytest.mark.parametrize("function,direct", [
-    (added_to, True), (turned, False), (read_again, False), (checked, False)])
+    (added_to, True), (turned, False), (read_again, False), (checked, True)])
 def test_what_is_read_or_may_fail_later_is_copied_at_the_end(
     function: Callable[..., Any], direct: bool
 ) -> None:
@@ -81,6 +81,81 @@ def test_what_is_read_or_may_fail_later_is_copied_at_the_end(
             np.testing.assert_array_equal(own, other)
             for one, two in zip(weft.tree.leaves(got), weft.tree.leaves(wanted), strict=True):
                 np.testing.assert_array_equal(one, two)
+
+
+def put(x: Any, i: Any, j: Any, v: Any) -> None:
+    x[i] = v
+
+
+def put_twice(x: Any, i: Any, j: Any, v: Any) -> None:
+    x[i] = v
+    x[j] += 2 * v
+
+
+def swapped(x: Any, i: Any, j: Any, v: Any) -> None:
+    x[i], x[j] = x[j].copy(), x[i].copy()
+
+
+def read_behind(x: Any, i: Any, j: Any, v: Any) -> Any:
+    x[i] += v
+    return x[j] * 2
+
+
+def one_element(x: Any, i: Any, j: Any, v: Any) -> None:
+    x[i, j] = v
+
+
+def rows(x: Any, i: Any, j: Any, v: Any) -> Any:
+    x[[i, j, i]] += v
+    return x[j].sum()
+
+
+def counts(x: Any, i: Any, j: Any, v: Any) -> None:
+    np.add.at(x, np.array([i, j, i]), v)
+
+
+@pytest.mark.parametrize("function", [
+    put, put_twice, swapped, read_behind, one_element, rows, counts])
+def test_checks_come_before_what_is_written(function: Callable[..., Any]) -> None:
+    """So it is written at once, and a step that fails has written nothing: not to the arguments,
+    wherever the first index that is out of range stands."""
+    x = np.arange(35.0).reshape(7, 5)
+    args = np.int64(2), np.int64(-1), 3.0
+    assert alias_bytes(function, x, *args) == x.nbytes
+    compiled = weft.compile(function)
+    for i, j in ((2, -1), (0, 0), (-5, 4)):
+        own, other = x.copy(), x.copy()
+        got = compiled(own, np.int64(i), np.int64(j), 3.0)
+        wanted = function(other, np.int64(i), np.int64(j), 3.0)
+        np.testing.assert_array_equal(own, other)
+        assert (got is None) == (wanted is None)
+        np.testing.assert_array_equal(0 if got is None else got, 0 if wanted is None else wanted)
+    for i, j in ((7, 0), (0, 7), (-8, -8), (1 << 40, 3)):
+        own = x.copy()
+        for _ in range(2):
+            try:
+                function(x.copy(), np.int64(i), np.int64(j), 3.0)
+            except IndexError:
+                with pytest.raises(IndexError, match="W124"):
+                    compiled(own, np.int64(i), np.int64(j), 3.0)
+                np.testing.assert_array_equal(own, x)
+
+
+def test_a_check_that_follows_from_what_is_written_has_it_copied() -> None:
+    """The index is an element that the same step has written."""
+    def follows(x: Any, i: Any, j: Any) -> Any:
+        x[i] = 9
+        return x[x[j]]
+
+    x = np.arange(4)
+    assert alias_bytes(follows, x, np.int64(1), np.int64(1)) == 0
+    compiled = weft.compile(follows)
+    for _ in range(2):
+        with pytest.raises(IndexError, match="W124"):
+            compiled(x, np.int64(1), np.int64(1))
+        np.testing.assert_array_equal(x, np.arange(4))
+    assert compiled(x, np.int64(1), np.int64(2)) == 2
+    np.testing.assert_array_equal(x, [0, 9, 2, 3])
 
 
 def test_a_step_that_writes_variables_too_copies_at_the_end() -> None:
@@ -226,9 +301,11 @@ def test_a_check_keeps_what_was_donated() -> None:
     def step(x: Any, at: Any) -> Any:
         return x + x[at]
 
-    x = np.arange(3.0)
     for _ in range(3):
-        np.testing.assert_array_equal(step(x, 1), np.arange(3.0) + 1)
-    with pytest.raises(weft.Error, match="W124"):
-        step(x, 5)
-    np.testing.assert_array_equal(x, np.arange(3.0))
+        x = np.arange(3.0)
+        with pytest.raises(weft.Error, match="W124"):
+            step(x, 5)
+        np.testing.assert_array_equal(x, np.arange(3.0))
+        got = step(x, 1)
+        np.testing.assert_array_equal(got, np.arange(3.0) + 1)
+        assert got is x

@@ -35,11 +35,13 @@ def group(graph: Graph, calls: Sequence[Call]) -> tuple[Call, ...]:
     items: list[list[KernelCall] | Call] = []
     made: dict[str, int] = {}  # the place of the item that makes a value
     measured: dict[str, int] = {}  # and of the one that makes a size
+    checked = -1  # and of the last one that may fail: what writes into given memory comes after it
     for call in calls:
         at = len(items)
         if isinstance(call, KernelCall) and _is_small(call):
             after = max((*(made.get(owners.get(name, name), -1) for name in _reads(call)),
-                         *(measured.get(dim, -1) for dim in call.kernel.dims)), default=-1)
+                         *(measured.get(dim, -1) for dim in call.kernel.dims),
+                         checked if call.updates else -1), default=-1)
             device = devices.get(call.args[-1])
             for place in range(max(after + 1, len(items) - NEAR), len(items)):
                 members = items[place]
@@ -54,9 +56,11 @@ def group(graph: Graph, calls: Sequence[Call]) -> tuple[Call, ...]:
                 items.append([call])
         else:
             items.append(map_bodies(call, _grouped))
+            if not isinstance(call, KernelCall) or call.checks:
+                checked = at
             if isinstance(call, MeasureCall):
                 measured[call.size] = at
-        made.update(dict.fromkeys(_writes(call), at))
+        made.update(dict.fromkeys(writes(call), at))
     return tuple(_finished(item) for item in items)
 
 
@@ -85,13 +89,14 @@ def _is_read_beside(call: KernelCall, other: KernelCall) -> bool:
     return any(base in other.args for _, base in call.updates)
 
 
-def _writes(call: Call) -> Sequence[str]:
+def writes(call: Call) -> Sequence[str]:
+    """The values that a call makes, by name."""
     match call:
         case KernelCall():
             return [arg for param, arg in zip(call.kernel.params, call.args, strict=True)
                     if param.mutable]
         case GroupCall():
-            return [name for each in call.calls for name in _writes(each)]
+            return [name for each in call.calls for name in writes(each)]
         case MeasureCall():
             return ()
     return call.results

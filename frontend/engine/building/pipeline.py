@@ -19,6 +19,7 @@ from ....codegen.kernel.bodies import lower_graph, share_kernels
 from ....codegen.kernel.domain.bounds import with_bounds
 from ....codegen.kernel.domain.interiors import with_interiors
 from ....codegen.kernel.domain.windows import with_windows
+from ....codegen.kernel.launches.checks import checks_first
 from ....codegen.kernel.launches.fused_loops import with_fused_loops
 from ....codegen.kernel.launches.group import group
 from ....codegen.kernel.launches.share import program_name
@@ -204,6 +205,8 @@ STEPS: tuple[Step, ...] = (
     Step("bounds", "calls", _bound),               # sums of what a mask leaves go no farther
     Step("parts", "calls", lambda known: replace(known, calls=with_parts(known.calls))),
     Step("share", "calls", lambda known: replace(known, calls=share_kernels(known.calls))),
+    Step("checks", "calls", lambda known: replace(
+        known, calls=checks_first(known.graph, known.calls))),
     Step("group", "calls", lambda known: replace(known, calls=group(known.graph, known.calls))),
     Step("tile", "calls", _tile),                  # blocks, vectors and the like for the target
     Step("memory", "plan", _memory),               # a place for every value
