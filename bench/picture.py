@@ -15,6 +15,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 
+TICKS = (0.5, 1, 2, 5, 10, 20, 50, 100, 200)
 COLOURS = {"numpy": "#b9c3cf", "best peer": "#1f6f5c"}
 
 
@@ -57,16 +58,18 @@ def draw(runs: Sequence[Mapping[str, Any]]) -> Any:
                        label="geometric mean" if at == 0 else None)
         panel.axvline(1, color="#888888", lw=0.8)
         panel.set_xscale("log")
-        panel.set_yticks(range(len(table)), list(table))
+        panel.set_xticks(TICKS, [f"{tick:g}" for tick in TICKS])
+        panel.minorticks_off()
+        panel.set_yticks(range(len(table)), list(table) if panel is panels[0][0] else [])
         panel.invert_yaxis()
         panel.set_xlabel("time over Weft's")
         panel.spines[["top", "right", "left"]].set_visible(False)
         panel.tick_params(axis="y", length=0)
-        target = f", {run['target']}" if run["target"] else ""
-        panel.set_title(f"{run['cpu']}, {run['threads']} threads{target}, {run['date']}",
-                        fontsize=9, loc="left")
-    panels[0][0].legend(loc="lower right", fontsize=8, frameon=False)
-    figure.tight_layout()
+        panel.set_title(f"{run['cpu']}, {run['threads']} threads, vectors of {run['vector bits']} "
+                        f"bits, {run['date']}", fontsize=9, loc="left")
+    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="upper right", fontsize=8,
+                  frameon=False, ncols=3)
+    figure.tight_layout(rect=(0, 0, 1, 0.95))
     return figure
 
 
