@@ -141,6 +141,26 @@ def test_checks_come_before_what_is_written(function: Callable[..., Any]) -> Non
                 np.testing.assert_array_equal(own, x)
 
 
+def test_one_kernel_with_its_checks_and_without() -> None:
+    """Elements are put into an array of the program, whose checks stay, and into an argument."""
+    def both(x: Any, i: Any, v: Any) -> Any:
+        y = np.zeros_like(x)
+        y[i] = v
+        z = y * 2
+        x[i] = v
+        return z
+
+    x = np.arange(6.0)
+    compiled = weft.compile(both)
+    for i in (2, -6):
+        own, other = x.copy(), x.copy()
+        np.testing.assert_array_equal(compiled(own, np.int64(i), 5.0), both(other, i, 5.0))
+        np.testing.assert_array_equal(own, other)
+    with pytest.raises(IndexError, match="W124"):
+        compiled(x, np.int64(6), 5.0)
+    np.testing.assert_array_equal(x, np.arange(6.0))
+
+
 def test_a_check_that_follows_from_what_is_written_has_it_copied() -> None:
     """The index is an element that the same step has written."""
     def follows(x: Any, i: Any, j: Any) -> Any:

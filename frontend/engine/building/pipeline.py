@@ -204,9 +204,9 @@ STEPS: tuple[Step, ...] = (
     Step("lower", "calls", lambda known: replace(known, calls=lower_graph(known.graph))),
     Step("bounds", "calls", _bound),               # sums of what a mask leaves go no farther
     Step("parts", "calls", lambda known: replace(known, calls=with_parts(known.calls))),
-    Step("share", "calls", lambda known: replace(known, calls=share_kernels(known.calls))),
     Step("checks", "calls", lambda known: replace(
         known, calls=checks_first(known.graph, known.calls))),
+    Step("share", "calls", lambda known: replace(known, calls=share_kernels(known.calls))),
     Step("group", "calls", lambda known: replace(known, calls=group(known.graph, known.calls))),
     Step("tile", "calls", _tile),                  # blocks, vectors and the like for the target
     Step("memory", "plan", _memory),               # a place for every value
