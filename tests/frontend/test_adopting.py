@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -345,6 +346,19 @@ def test_programs(name: str, opt: int) -> None:
     compiled = weft.compile(opt=opt)(function)
     for x in ARGUMENTS:
         agree(compiled(x), function(x.copy()), 0)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_where_there_are_other_threads(name: str) -> None:
+    """As in a notebook: what they change is told apart from what a loop or a branch does."""
+    function, done = PROGRAMS[name], threading.Event()
+    other = threading.Thread(target=done.wait)
+    other.start()
+    try:
+        agree(weft.compile(function)(ARGUMENTS[0]), function(ARGUMENTS[0].copy()), 0)
+    finally:
+        done.set()
+        other.join()
 
 
 def test_gradients_go_through() -> None:

@@ -18,9 +18,9 @@ import sys
 import threading
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from types import CellType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
+from types import CellType, CodeType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -76,13 +76,24 @@ def _changed(
     they have changed what no name leads to that this asks for."""
     found = [(name, thing, state) for name, thing, state in before
              if not _same(state, _state(thing))]
-    codes = [getattr(each, "__code__", None) for each in run]
-    if not found or frame is None or None in codes or threading.active_count() == 1:
+    codes = list(_users(run))
+    if not found or frame is None or not codes or None in codes or threading.active_count() == 1:
         return found
     asked = {name for code in codes if code is not None for name in code.co_freevars}
     names = {name: value for name, value in frame.f_locals.items() if name in asked}
     own = {id(thing) for _, thing, _ in _reached(names)}
     return [each for each in found if id(each[1]) in own]
+
+
+def _users(run: Iterable[Any]) -> Iterator[CodeType | None]:
+    """The code of the user's functions among some, and of those that ours hold, which wrap them;
+    None for what is no function."""
+    for each in run:
+        if isinstance(each, FunctionType) and _is_ours(each):
+            held = [cell.cell_contents for cell in each.__closure__ or () if is_set(cell)]
+            yield from _users(part for part in held if isinstance(part, FunctionType))
+        else:
+            yield getattr(each, "__code__", None)
 
 
 def is_outside(thing: Any) -> bool:
