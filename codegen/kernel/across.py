@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...ir.indices.index import Dim
 from ...ir.kernels.cost import is_heavy
-from ...ir.kernels.kernel import Apply, Check, Const, Index, Kernel, Load, Reduce, Store
+from ...ir.kernels.kernel import Apply, Check, Const, Index, Kernel, Load, Reduce, Search, Store
 from ...ir.kernels.tiling import power_of_two
 from .walks import unit_strides
 
@@ -24,7 +24,8 @@ def sums_across(kernel: Kernel, vector: str | None) -> bool:
     """Whether the sums of a kernel without locals go across its rows, in vectors along an axis."""
     loops = {axis.name: axis.extent for axis in kernel.loop_axes}
     if vector is None or vector in loops or kernel.locals or any(
-            len(axes & loops.keys()) > 1 for axes in kernel.value_axes.values()):
+            len(axes & loops.keys()) > 1 for axes in kernel.value_axes.values()) or any(
+            isinstance(stmt, Search) for stmt in kernel.body):  # a pair has no place in memory
         return False
     if not all(isinstance(stmt, _SIMPLE) for stmt in kernel.body) or any(
             isinstance(stmt, Store) and stmt.meets for stmt in kernel.body) or (

@@ -16,6 +16,7 @@ from ..kernels.kernel import (
     Kernel,
     Load,
     Reduce,
+    Search,
     Sort,
     Stmt,
     Store,
@@ -193,6 +194,8 @@ def _of_way(kernel: Kernel, stmt: Reduce, stage: Stage, along: set[str]) -> Iter
                  else MOST_AT_ONCE), (stmt.way.few or 1, min(lanes or 1, MOST_AT_ONCE)))):
         yield (f"'{stmt.way}': a power of two, up to {MOST_AT_ONCE}, and of lanes as many as the "
                "sum has")
+    elif stmt.way.kind == "across" and any(isinstance(each, Search) for each in stage):
+        yield f"'{stmt.way}': a search beside it keeps a pair in registers, which rows have not"
     elif stmt.way.kind == "across" and not lanes_of_par:
         yield f"'{stmt.way}': vectors of at most {REST} lanes, of an axis of tasks, go across rows"
     elif stmt.way == UNROLLED and not (isinstance(extent, int) and extent <= MOST_UNROLLED):

@@ -10,6 +10,8 @@ from native_kernel import run_native
 from test_bits import targets
 
 import weft
+from weft.codegen.cpu.jit import cpu_target
+from weft.codegen.schedule.cpu import tile
 from weft.ir.diagnose import VerifyError
 from weft.ir.interp.kernel import run_kernel
 from weft.ir.text.parser import parse_kernel
@@ -131,6 +133,18 @@ def test_a_text_that_searches_beside_a_sum() -> None:
         assert found.tolist() == want.tolist()
 
 
+def test_down_a_tall_array() -> None:
+    """Sums there are in memory, for which a pair has no place: it is no kernel for that."""
+    m, n = 2000, 300
+    x = hostile((n, m), "f4", 1).T.copy()
+    text = COLUMNS.format(dtype="f32", n=n, m=m, lanes=8, extreme="max")
+    kernel = tile(parse_kernel(text.replace("    vectorize i by 8\n", "")), cpu_target())
+    verify_kernel(kernel)
+    found = np.full(n, -1, np.int64)
+    run_native(kernel, {"x": x, "y": found}, {})
+    assert found.tolist() == x.argmax(0).tolist()
+
+
 def test_what_is_no_search() -> None:
     kernel = parse_kernel(ROWS.format(dtype="f32", n=2, m=40, lanes=4, extreme="max"))
     for old, new, problem in (("search max", "search add", "no search for the add"),
@@ -138,3 +152,8 @@ def test_what_is_no_search() -> None:
         text = print_kernel(kernel).replace(old, new)
         with pytest.raises(VerifyError, match=problem):
             verify_kernel(parse_kernel(text))
+    beside = COLUMNS.format(dtype="f32", n=64, m=2000, lanes=8, extreme="max").replace(
+        "    y[i]", "    %2: f32 = reduce add %0 over j {lanes 32, chunk 1024, across 8}\n"
+        "    %3: i64 = cast %2\n    y[i]")
+    with pytest.raises(weft.Error, match="a search beside it"):
+        parse_kernel(beside)

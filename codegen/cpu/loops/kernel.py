@@ -60,7 +60,7 @@ from .scope import Scope
 from .statements import StmtEmitter
 from .sums import Values, in_chunks, renamed, span_of
 from .turned import turn
-from .values import LlvmValue
+from .values import LlvmValue, parts
 
 
 def emit_kernel(
@@ -418,7 +418,7 @@ class _KernelEmitter:
                     held[stmt.name] = self.stmts.searches.searched(
                         stmt, held[stmt.name], term, walk.index)
                     return
-                for part in self.stmts.parts(term, held[stmt.name].width):
+                for part in parts(self.f, term, held[stmt.name].width):
                     held[stmt.name] = self.stmts.combine(stmt, held[stmt.name], part)
 
             inner = scope.step(loop.axis, walk.index, self.width, mask)

@@ -10,12 +10,14 @@ index is that of the vector:
 
 from __future__ import annotations
 
+from functools import partial
+
 from ....ir.kernels.combine import identity
 from ....ir.kernels.kernel import Kernel, Search
 from ....ir.types import DTYPES, I32, I64, DType
 from ..types import LLVM_TYPES, vector_type
 from .scalars import LlvmScalars
-from .values import LlvmPair, LlvmValue
+from .values import LlvmPair, LlvmValue, halved
 
 
 class Searches:
@@ -56,25 +58,13 @@ class Searches:
         element = LLVM_TYPES[dtype.name]
         numbers = ", ".join(f"{element} {lane}" for lane in range(value.width))
         place = self.s.add(place, LlvmValue(f"<{numbers}>", dtype.name, value.width))
-        best = self._halved(value, stmt.combine)
+        best = halved(self.f, value, partial(self.s.apply, stmt.combine))
         hit = self.s.eq(value, best)
         if DTYPES[value.dtype].is_float:
             hit = self.s.or_(hit, self.s.ne(value, value))
         beyond = self.s.const(identity("min", dtype), dtype)
-        return self.s.cast(self._halved(self.s.select(hit, place, beyond), "min"), stmt.dtype)
-
-    def _halved(self, value: LlvmValue, combine: str) -> LlvmValue:
-        while value.width > 1:
-            half = value.width // 2
-            parts = []
-            for first in (0, half):
-                lanes = ", ".join(f"i32 {first + lane}" for lane in range(half))
-                ref = (self.f(f"shufflevector {value.type} {value.ref}, {value.type} poison, "
-                              f"<{half} x i32> <{lanes}>") if half > 1 else
-                       self.f(f"extractelement {value.type} {value.ref}, i64 {first}"))
-                parts.append(LlvmValue(ref, value.dtype, half))
-            value = self.s.apply(combine, *parts)
-        return value
+        place = self.s.select(hit, place, beyond)
+        return self.s.cast(halved(self.f, place, self.s.min), stmt.dtype)
 
     def _better(self, stmt: Search, term: LlvmValue, held: LlvmValue) -> LlvmValue:
         if not DTYPES[held.dtype].is_float:

@@ -5,6 +5,7 @@ compute, combine and check. What they read and write is ``accesses``'.
 from __future__ import annotations
 
 from copy import copy
+from functools import partial
 
 from ....ir.indices.index import ceil_div
 from ....ir.kernels.combine import identity
@@ -31,7 +32,7 @@ from ..types import vector_type
 from .accesses import Accesses
 from .scope import Scope
 from .searches import Searches
-from .values import LlvmValue
+from .values import LlvmValue, halved
 from .workspace import Workspace
 
 
@@ -171,27 +172,11 @@ class StmtEmitter(Accesses):
         """The larger of two i64."""
         return self.f.call("i64", "llvm.smax.i64", ("i64", a), ("i64", b))
 
-    def parts(self, value: LlvmValue, width: int) -> list[LlvmValue]:
-        """A vector cut into parts of so many lanes."""
-        if width == value.width:
-            return [value]
-        found = []
-        for first in range(0, value.width, width):
-            if width == 1:
-                ref = self.f(f"extractelement {value.type} {value.ref}, i64 {first}")
-            else:
-                mask = ", ".join(f"i32 {first + lane}" for lane in range(width))
-                ref = self.f(f"shufflevector {value.type} {value.ref}, {value.type} poison, "
-                             f"<{width} x i32> <{mask}>")
-            found.append(LlvmValue(ref, value.dtype, width))
-        return found
-
     def reduce_lanes(self, stmt: Reduce, lanes: LlvmValue) -> LlvmValue:
         """Halve the vector until one lane is left: the same tree on every machine."""
         if isinstance(stmt, Search):
             return self.searches.first(stmt, lanes)
-        while lanes.width > 1:
-            lanes = self.combine(stmt, *self.parts(lanes, lanes.width // 2))
+        lanes = halved(self.f, lanes, partial(self.combine, stmt))
         if lanes.dtype != stmt.dtype.name:  # bools that are held as bytes
             return LlvmValue(self.f(f"icmp ne i8 {lanes.ref}, 0"), stmt.dtype.name, 1)
         return lanes

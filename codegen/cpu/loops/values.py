@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ....ir.record import record
 from ....ir.types import DTYPES
+from ..text import FunctionText
 from ..types import LLVM_TYPES, vector_type
 
 
@@ -41,3 +44,28 @@ class LlvmPair(LlvmValue):
     @property
     def type(self) -> str:
         return f"{{{super().type}, {vector_type(LLVM_TYPES[self.place], self.width)}}}"
+
+
+def parts(f: FunctionText, value: LlvmValue, width: int) -> list[LlvmValue]:
+    """A vector cut into parts of so many lanes."""
+    if width == value.width:
+        return [value]
+    found = []
+    for first in range(0, value.width, width):
+        if width == 1:
+            ref = f(f"extractelement {value.type} {value.ref}, i64 {first}")
+        else:
+            mask = ", ".join(f"i32 {first + lane}" for lane in range(width))
+            ref = f(f"shufflevector {value.type} {value.ref}, {value.type} poison, "
+                    f"<{width} x i32> <{mask}>")
+        found.append(LlvmValue(ref, value.dtype, width))
+    return found
+
+
+def halved(
+    f: FunctionText, value: LlvmValue, combine: Callable[[LlvmValue, LlvmValue], LlvmValue]
+) -> LlvmValue:
+    """The halves of a vector combined until one lane is left."""
+    while value.width > 1:
+        value = combine(*parts(f, value, value.width // 2))
+    return value

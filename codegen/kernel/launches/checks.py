@@ -13,12 +13,11 @@ from collections.abc import Sequence
 
 from ....ir.graph import Graph
 from ....ir.kernels.kernel import Apply, Axis, Check, Const, Index, Kernel, Load, Stmt
-from ....ir.ops.op import Kind
 from ....ir.plans.calls import Call
 from ....ir.plans.plan import KernelCall
 from ....ir.record import replace
 from ..live import live
-from .group import writes
+from .group import owners_in, writes
 
 _SIMPLE = (Const, Index, Load, Apply, Check)
 
@@ -26,11 +25,7 @@ _SIMPLE = (Const, Index, Load, Apply, Check)
 def checks_first(graph: Graph, calls: Sequence[Call]) -> tuple[Call, ...]:
     """The calls of a graph, where what may fail comes before the first that makes a parameter into
     something else, if it does not follow from that."""
-    owners: dict[str, str] = {}  # of the memory that a value names anew
-    for node in graph.nodes:
-        if node.op.kind is Kind.ALIAS:
-            source = node.inputs[0].name
-            owners[node.results[0].name] = owners.get(source, source)
+    owners = owners_in(graph)
     given = {param.name for param in graph.params}  # what has their memory
     found: list[Call] = []
     writing = -1

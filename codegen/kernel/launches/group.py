@@ -27,11 +27,7 @@ MOST = 64        # members of a group
 def group(graph: Graph, calls: Sequence[Call]) -> tuple[Call, ...]:
     """The calls with independent small ones in groups, in bodies too."""
     devices = {value.name: node.device for node in graph.nodes for value in node.results}
-    owners: dict[str, str] = {}  # of the memory that a value names anew
-    for node in graph.nodes:
-        if node.op.kind is Kind.ALIAS:
-            source = node.inputs[0].name
-            owners[node.results[0].name] = owners.get(source, source)
+    owners = owners_in(graph)
     items: list[list[KernelCall] | Call] = []
     made: dict[str, int] = {}  # the place of the item that makes a value
     measured: dict[str, int] = {}  # and of the one that makes a size
@@ -62,6 +58,16 @@ def group(graph: Graph, calls: Sequence[Call]) -> tuple[Call, ...]:
                 measured[call.size] = at
         made.update(dict.fromkeys(writes(call), at))
     return tuple(_finished(item) for item in items)
+
+
+def owners_in(graph: Graph) -> dict[str, str]:
+    """The values whose memory others name anew, by the names of these."""
+    owners: dict[str, str] = {}
+    for node in graph.nodes:
+        if node.op.kind is Kind.ALIAS:
+            source = node.inputs[0].name
+            owners[node.results[0].name] = owners.get(source, source)
+    return owners
 
 
 def _grouped(body: Body) -> Body:
