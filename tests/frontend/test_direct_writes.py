@@ -101,6 +101,13 @@ def read_behind(x: Any, i: Any, j: Any, v: Any) -> Any:
     return x[j] * 2
 
 
+def beside_another(x: Any, i: Any, j: Any, v: Any) -> Any:
+    """The write could be in one group with what comes before the checks."""
+    twice = v * 2
+    x[i] = v
+    return twice
+
+
 def one_element(x: Any, i: Any, j: Any, v: Any) -> None:
     x[i, j] = v
 
@@ -115,7 +122,7 @@ def counts(x: Any, i: Any, j: Any, v: Any) -> None:
 
 
 @pytest.mark.parametrize("function", [
-    put, put_twice, swapped, read_behind, one_element, rows, counts])
+    put, put_twice, swapped, read_behind, beside_another, one_element, rows, counts])
 def test_checks_come_before_what_is_written(function: Callable[..., Any]) -> None:
     """So it is written at once, and a step that fails has written nothing: not to the arguments,
     wherever the first index that is out of range stands."""
@@ -143,22 +150,24 @@ def test_checks_come_before_what_is_written(function: Callable[..., Any]) -> Non
 
 def test_one_kernel_with_its_checks_and_without() -> None:
     """Elements are put into an array of the program, whose checks stay, and into an argument."""
-    def both(x: Any, i: Any, v: Any) -> Any:
-        y = np.zeros_like(x)
-        y[i] = v
-        z = y * 2
+    def both(x: Any, i: Any, j: Any, v: Any) -> Any:
+        y = x * 2
+        y[j] = v
         x[i] = v
-        return z
+        return y
 
     x = np.arange(6.0)
+    assert alias_bytes(both, x, np.int64(0), np.int64(0), 5.0) == x.nbytes
     compiled = weft.compile(both)
-    for i in (2, -6):
+    for i, j in ((2, -6), (-1, 3)):
         own, other = x.copy(), x.copy()
-        np.testing.assert_array_equal(compiled(own, np.int64(i), 5.0), both(other, i, 5.0))
+        got = compiled(own, np.int64(i), np.int64(j), 5.0)
+        np.testing.assert_array_equal(got, both(other, i, j, 5.0))
         np.testing.assert_array_equal(own, other)
-    with pytest.raises(IndexError, match="W124"):
-        compiled(x, np.int64(6), 5.0)
-    np.testing.assert_array_equal(x, np.arange(6.0))
+    for i, j in ((6, 0), (0, 6), (0, -7)):
+        with pytest.raises(IndexError, match="W124"):
+            compiled(x, np.int64(i), np.int64(j), 5.0)
+        np.testing.assert_array_equal(x, np.arange(6.0))
 
 
 def test_a_check_that_follows_from_what_is_written_has_it_copied() -> None:

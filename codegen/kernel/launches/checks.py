@@ -37,10 +37,8 @@ def checks_first(graph: Graph, calls: Sequence[Call]) -> tuple[Call, ...]:
             parts = _parted(call) if call.checks and (updated or writing >= 0) else None
             if parts is not None:
                 checks, rest = parts
-                first = _earliest(found, checks)
-                place = max(first, writing) if writing >= 0 else len(found)
-                found.insert(place, checks)
-                writing += place <= writing
+                before = len(found) if writing < 0 else writing
+                found.insert(max(_earliest(found, checks), before), checks)
             if updated and writing < 0:
                 writing = len(found)
         found.append(rest)
@@ -61,10 +59,9 @@ def _parted(call: KernelCall) -> tuple[KernelCall, KernelCall] | None:
     """What a call checks, and what else it does; None where that is one."""
     kernel = call.kernel
     body = live([stmt for stmt in kernel.body if stmt.name or isinstance(stmt, Check)])
-    read = {stmt.param for stmt in body if isinstance(stmt, Load)}
-    written = {param.name for param in kernel.params if param.mutable}
-    if read & written or not all(isinstance(stmt, _SIMPLE) for stmt in body):
+    if not all(isinstance(stmt, _SIMPLE) for stmt in body):
         return None
+    read = {stmt.param for stmt in body if isinstance(stmt, Load)}
     pairs = [(param, arg) for param, arg in zip(kernel.params, call.args, strict=True)
              if param.name in read]
     checks = replace(kernel, name=f"{kernel.name}_checks", body=body,
