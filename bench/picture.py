@@ -7,10 +7,10 @@ the best peer takes, and NumPy. Dots left of the line are workloads at which Wef
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -30,15 +30,6 @@ def ratios(run: Mapping[str, Any]) -> dict[str, dict[str, list[float]]]:
                     "numpy": [row["numpy"] for row in rows if "numpy" in row],
                     "best peer": [min(row.values()) for row in rows]}
     return found
-
-
-def geometric_mean(numbers: Sequence[float]) -> float:
-    """The number whose logarithm is the mean of theirs.
-
-    >>> geometric_mean([1, 100])
-    10.0
-    """
-    return round(math.exp(sum(map(math.log, numbers)) / len(numbers)), 9)
 
 
 def draw(runs: Sequence[Mapping[str, Any]]) -> Any:
