@@ -73,7 +73,9 @@ def _parted(call: KernelCall) -> tuple[KernelCall, KernelCall] | None:
 
 
 def _axes(kernel: Kernel, body: tuple[Stmt, ...]) -> tuple[Axis, ...]:
-    """The axes along which something is checked, in any order. An index is out of range also where
-    rows have no elements."""
-    moving = frozenset[str]().union(*replace(kernel, body=body).effect_axes.values())
-    return tuple(replace(axis, kind="par") for axis in kernel.axes if axis.name in moving)
+    """The axes along which something is checked, in any order; and those that may be empty, where
+    nothing is."""
+    part = replace(kernel, body=body)
+    moving = frozenset[str]().union(*part.effect_axes.values())
+    return tuple(replace(axis, kind="par") for axis in kernel.axes
+                 if axis.name in moving or not (isinstance(axis.extent, int) and axis.extent > 0))
