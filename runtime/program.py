@@ -251,7 +251,7 @@ class Program:
         if self._merged:
             new = list(new)
             for at, place in self._merged:
-                new[at] = merged(read[place], new[at], self._written[at].held)
+                new[at] = merged(read[place], new[at], peek((self._written[at],))[0])
         commit(self._written, new, *self._settles)
         return results[:self._returned]
 

@@ -4,6 +4,12 @@ A cell holds one value: an array that nobody writes to once it is in a cell, of 
 device (``remote``). So whoever got hold of a value keeps it unchanged, for as long as he likes; its
 memory is free when the last holder lets go of it, which is Python's to know, and nobody else's.
 
+Where the cell is the last holder, a step may make the next value of the last one, in place: the
+cell lends it to native code, and has no value until it is given back. Only a step lends that cannot
+fail any more when it begins to write (``passes/memory/handing``). Who asks meanwhile waits for the
+lock of the cell, without holding any other; in the very thread of the step, he gets a copy of what
+is not written yet: nothing else runs there once it is.
+
     cut     the values of several cells at one moment
     commit  new values for several cells, seen all or not at all
     Writer  runs an update, from its reading to its commit, while no one else writes its cells
@@ -29,14 +35,14 @@ call has ended, where a function begins and where a loop goes round only.
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import operator
 import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, ParamSpec, TypeAlias, TypeVar
 from weakref import WeakSet
 
@@ -54,7 +60,7 @@ COMMITS = threading.RLock()
 """The lock that makes cuts and commits whole."""
 _SERIALS = itertools.count()
 
-_held = operator.attrgetter("held")
+_held = operator.attrgetter("held")  # AttributeError: it is lent
 _freeze = operator.methodcaller("setflags", False)
 _lock = operator.attrgetter("lock")
 _serial = operator.attrgetter("serial")
@@ -67,7 +73,7 @@ class Cell:
     """The place of one variable's value; see the module docstring. To read it alone, ask for
     ``value``; to replace it, ``commit``."""
 
-    __slots__ = ("__weakref__", "held", "lock", "serial")
+    __slots__ = ("__weakref__", "held", "lent", "lock", "serial")
     living: ClassVar[WeakSet[Cell]] = WeakSet()  # whose locks a forked child makes anew
 
     def __init__(self, value: Array) -> None:
@@ -75,12 +81,13 @@ class Cell:
         self.lock = threading.RLock()
         value.flags.writeable = False
         self.held: Value = value
+        self.lent: Array  # by native code alone, in the place of ``held``
         Cell.living.add(self)
 
     @property
     def value(self) -> Array:
         """The value as an array of the host."""
-        return on_host(self.held)
+        return on_host(peek((self,))[0])
 
 
 _replace: Callable[[Cell, Value], None] = vars(Cell)["held"].__set__
@@ -88,22 +95,31 @@ _replace: Callable[[Cell, Value], None] = vars(Cell)["held"].__set__
 
 def peek(cells: Sequence[Cell]) -> list[Value]:
     """The values that the cells have at one moment, wherever they are."""
-    if len(cells) == 1:
-        return [cells[0].held]
-    if not cells:
-        return []
-    with COMMITS:
-        return list(map(_held, cells))
+    while True:
+        try:
+            if len(cells) == 1:
+                return [cells[0].held]
+            if not cells:
+                return []
+            with COMMITS:
+                return list(map(_held, cells))
+        except AttributeError:
+            pass
+        others = [cell for cell in cells if _is_lent(cell) and not written_here(cell)]
+        if not others:
+            return [cell.lent.copy() if _is_lent(cell) else cell.held for cell in cells]
+        for cell in others:
+            with cell.lock:
+                pass
+
+
+def _is_lent(cell: Cell) -> bool:
+    return not hasattr(cell, "held")
 
 
 def cut(cells: Sequence[Cell]) -> list[Array]:
     """The values that the cells have at one moment, as arrays of the host."""
     return list(map(on_host, peek(cells)))
-
-
-def moment() -> AbstractContextManager[Any]:
-    """While the body runs, nothing is committed: what it reads is of one moment."""
-    return COMMITS
 
 
 def commit(cells: Sequence[Cell], values: Sequence[Value], *settled: Any) -> None:
@@ -116,7 +132,7 @@ def commit(cells: Sequence[Cell], values: Sequence[Value], *settled: Any) -> Non
         (cell,), (array,) = cells, values
         array.setflags(write=False)
         with COMMITS:
-            last, cell.held = cell.held, array
+            last, cell.held = getattr(cell, "held", None), array
         del last
         return
     _exhaust(map(_freeze, values))
@@ -125,7 +141,7 @@ def commit(cells: Sequence[Cell], values: Sequence[Value], *settled: Any) -> Non
         changes = itertools.chain(changes, map(
             setattr, settled, itertools.repeat("settled"), itertools.repeat(True)))
     with COMMITS:
-        old = list(map(_held, cells))
+        old = list(map(getattr, cells, itertools.repeat("held"), itertools.repeat(None)))
         _exhaust(changes)
     del old  # which frees their memory; under the lock, all others would wait for that
 
@@ -197,11 +213,35 @@ def assign(cells: Sequence[Cell], values: Sequence[Array]) -> None:
     Writer(cells).run(commit, cells, values)
 
 
+class _Loans:
+    """A lock that is taken by whoever wants that no cell lends its value any more."""
+
+    def __init__(self) -> None:
+        self.barred = ctypes.c_int64()
+
+    def acquire(self, blocking: bool = True) -> bool:
+        self.barred.value += 1
+        return True
+
+    def release(self) -> None:
+        self.barred.value -= 1
+
+
+LOANS = _Loans()
+
+
+def _at_forks() -> Iterator[Any]:
+    """A fork waits until what is lent is given back: in the child nobody would."""
+    yield COMMITS
+    yield LOANS
+    yield from [cell.lock for cell in list(Cell.living) if _is_lent(cell)]
+
+
 def _forked() -> None:
     """In a forked child, no other thread is left to release the locks of its updates."""
     for cell in list(Cell.living):
         cell.lock = threading.RLock()
 
 
-held(lambda: (COMMITS,))
+held(_at_forks)
 os.register_at_fork(after_in_child=_forked)

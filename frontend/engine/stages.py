@@ -20,7 +20,7 @@ from ..face.loading import load
 from ..stays import Stays
 from ..tracing.context.traced import Traced
 from .building.flow import FlowStages
-from .building.handing import handed
+from .building.handing import handed, lent
 from .building.pipeline import Stages
 
 
@@ -173,7 +173,9 @@ class Compiled(Stays):
         if not isinstance(stages, Stages):
             return 0
         plan, found = stages.plan, list[Dim]()
-        for param, _, how in handed(self.lowered.traced, plan, stages.options.donate):
+        traced = self.lowered.traced
+        for param, _, how in (*handed(traced, plan, stages.options.donate),
+                              *lent(plan, traced.out_tree)):
             if how != COPIED:
                 found.append(plan.params[param].type.nbytes)
         return sum(found, start=0)

@@ -33,9 +33,10 @@ these, its parameter, which result it gets, and how; then for each parameter the
 element, 0 of what is no array."""
 INOUT = 3
 """Words of each argument that is written to."""
-COPIED, DIRECT, DONATED = range(3)
+COPIED, DIRECT, DONATED, LENT = range(4)
 """How an argument gets a result: when the call is done; or the program writes it there at once, if
-the argument is dense. One that is donated is a result in no other case."""
+the argument is dense. One that is donated is a result in no other case. The value of a variable is
+lent to the program, which makes the next one of it, where nobody else has it."""
 LIST, DICT, WHOLE, ATTRIBUTES = range(4)
 """How one of the ``owners``, containers among the arguments, gets its content. What is built then
 is the result, and a list of contents. ``fills`` are how many there are, then for each its owner,

@@ -15,10 +15,12 @@ from .algebra import ALGEBRA
 from .forwarding import FORWARDING
 from .reshapes import RESHAPES
 from .rewrite import Rule, Table, by_op, rewrite
+from .sparse import SPARSE
 from .updates import UPDATES, join_updates
 from .views import VIEWS
 
-RULES: tuple[Rule, ...] = (*ALGEBRA, *VIEWS, *UPDATES, *FORWARDING, *RESHAPES)
+RULES: tuple[Rule, ...] = (*ALGEBRA, *VIEWS, *UPDATES, *FORWARDING, *RESHAPES,
+                           *SPARSE)
 
 
 @cache

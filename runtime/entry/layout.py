@@ -8,6 +8,7 @@ import ctypes
 import os
 import sys
 import sysconfig
+import weakref
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -17,9 +18,10 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 _FIELDS = frozenset({  # offsets that we know how to check
-    "object.type", "array.data", "array.nd", "array.dims", "array.descr", "array.flags",
+    "object.refs", "object.type", "array.data", "array.nd", "array.dims", "array.descr",
+    "array.flags",
     "descr.scalar", "descr.byteorder", "descr.num", "complex.value", "scalar.value",
-    "tuple.items", "array.strides",
+    "tuple.items", "array.strides", "array.weak",
 })
 _SCALARS = (np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32,
             np.uint64, np.float16, np.float32, np.float64, np.complex64, np.complex128)
@@ -67,8 +69,21 @@ def layout_holds(facts: frozenset[tuple[str, int]]) -> bool:
     pair = (number, offset)
     if [word(id(pair) + offset["tuple.items"] + 8 * at) for at in (0, 1)] != [*map(id, pair)]:
         return False
+    if not _references_hold(np.zeros(3), offset):
+        return False
     return parts == np.complex128(number).tobytes() and all(
         _value_holds(kind(1), offset["scalar.value"]) for kind in _SCALARS)
+
+
+def _references_hold(array: Array, offset: Mapping[str, int]) -> bool:
+    """Whether it is told how many there are to an array, and whether any of them is weak."""
+    def told() -> tuple[int, bool]:
+        refs, weak = (id(array) + offset[name] for name in ("object.refs", "array.weak"))
+        return word(refs, 4), word(weak) != 0
+
+    before = told()
+    weak, more = weakref.ref(array), [array] * 100
+    return not before[1] and told() == (before[0] + len(more), weak() is array)
 
 
 def _value_holds(scalar: Any, offset: int) -> bool:

@@ -17,7 +17,7 @@ from numpy._core import _multiarray_umath as umath  # type: ignore[attr-defined]
 
 from ...ir.record import record
 from ..looks import MAIN, WATCHED, look
-from ..state import COMMITS
+from ..state import COMMITS, LOANS
 from .float_errors import ORDINARY, QUIET, STATE, tell_unheard
 from .layout import layout_holds, native_calls_enabled, word
 from .walk import Door, cell_offsets
@@ -134,6 +134,7 @@ class Support:
                              "errstate": id(STATE), "ordinary": id(ORDINARY),
                              "quiet": ctypes.addressof(QUIET.word),
                              "unheard": id(tell_unheard), "commits": id(COMMITS),
+                             "barred": ctypes.addressof(LOANS.barred),
                              **cell_offsets(), **({} if door is None else door.values())})
         self.door = lookup("weft_door")
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))

@@ -175,10 +175,11 @@ def _word(address: int) -> int:
 
 
 def cell_offsets() -> dict[str, int]:
-    """Where a cell has its value and its lock; looked at in one. Raises RuntimeError where that
-    is not so."""
+    """Where a cell has its value, or what it has lent, and its lock; looked at in one. Raises
+    RuntimeError where that is not so."""
     cell = Cell(np.zeros(1))
-    found = {name: offset_of(Cell, name) for name in ("held", "lock")}
+    cell.lent = np.zeros(1)
+    found = {name: offset_of(Cell, name) for name in ("held", "lent", "lock")}
     for name, offset in found.items():
         if _word(id(cell) + offset) != id(getattr(cell, name)):
             raise RuntimeError(f"a cell's {name} is not where it was looked for")

@@ -18,7 +18,7 @@ import pytest
 
 import weft
 from weft.frontend.library.optim import optimizers
-from weft.runtime.state import cut, moment
+from weft.runtime.state import COMMITS, cut
 
 X = np.ones(3, np.float32)
 Case = tuple[AbstractContextManager[Any], Callable[[], Any]]
@@ -76,10 +76,10 @@ def of_variables() -> dict[str, Case]:
     both = weft.compile(lambda x: (a * x, b * x))
     both(X)
     return {
-        "values of one moment are read": (moment(), lambda: cut((a.cell, b.cell))),
-        "variables are added": (moment(), lambda: np.add(a, b)),
-        "variables are joined": (moment(), lambda: np.concatenate([a, b])),
-        "a value is committed": (moment(), lambda: a.assign(X)),
+        "values of one moment are read": (COMMITS, lambda: cut((a.cell, b.cell))),
+        "variables are added": (COMMITS, lambda: np.add(a, b)),
+        "variables are joined": (COMMITS, lambda: np.concatenate([a, b])),
+        "a value is committed": (COMMITS, lambda: a.assign(X)),
         "a variable that is being updated is assigned": (b.cell.lock, lambda: b.assign(X)),
         "a variable is named": (weft.Variable._naming, lambda: weft.Variable(X)),
         "an optimizer makes its counter": (optimizers._MAKING, adam._counter),

@@ -13,9 +13,10 @@ from types import MappingProxyType
 from ..text import FunctionText
 
 DENSE = 0x1 | 0x100  # NumPy's array flags: in C order, aligned
+OWN = 0x4            # with memory of its own
 WRITEABLE = 0x400
 
-FORMAT = 8  # of header and rows; a program and a support of different formats never meet
+FORMAT = 9  # of header and rows; a program and a support of different formats never meet
 # Of a program's constants, eight bytes each. Of the ``dims`` the first are ``symbols``, then those
 # that are ``told`` in the middle of a run, then expressions, those that are ``known`` before first.
 HEADER = ("inputs", "results", "scalars", "symbols", "told", "known", "dims", "flags", "arena",
@@ -31,6 +32,7 @@ SINGLE, RELEASE_GIL = 1, 2  # the header's flags
 SLOTS = ("weft_entry", "threads", "spare", "raise", "host", "loops")
 
 LAYOUT: Mapping[str, int] = MappingProxyType({
+    "object.refs": 0,
     "object.type": 8,
     "array.data": 16,
     "array.nd": 24,
@@ -44,6 +46,7 @@ LAYOUT: Mapping[str, int] = MappingProxyType({
     "scalar.value": 16,
     "tuple.items": 24,
     "array.strides": 40,
+    "array.weak": 72,
 })
 """Byte offsets in CPython's and NumPy's structures; the runtime checks them before any call."""
 

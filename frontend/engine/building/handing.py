@@ -1,8 +1,9 @@
-"""Arguments whose memory results have: those that a function writes to, and those that its caller
-donates.
+"""What results have the memory of: arguments that a function writes to, those that its caller
+donates, and values of variables.
 
     def step(params, grads): params["w"] -= grads["w"]         the new w is written where w is
     @weft.compile(donate_argnames="x")                         f(x) is x, with new elements
+    table.assign_sub(rate * grads)                             the table changes where it is
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from ....ir.plans.plan import Plan
-from ....ir.plans.walk import COPIED, DIRECT, DONATED
+from ....ir.plans.walk import COPIED, DIRECT, DONATED, LENT
 from ...face.tree import Static, TreeDef
 from ...tracing.context.traced import Traced
 
@@ -25,19 +26,16 @@ def handed(traced: Traced, plan: Plan, donated: Collection[str]) -> list[Handed]
     """The arguments that are written, and of those that are donated the ones that a result may be.
 
     A result is an argument's memory from the start if nothing can fail any more when the program is
-    done: neither the ``__init__`` of a class of the user's that results are put into, nor the wait
-    for the lock under which variables get their values."""
+    done, as the ``__init__`` of a class of the user's could that results are put into."""
     places = {id(param): at for at, param in enumerate(traced.graph.params)}
     given = [(at, entry) for at, entry in enumerate(traced.leaves) if entry.param is not None]
     params = {at: places[id(entry.param)] for at, entry in given} | {
         at: places[id(each.param)] for at, each in enumerate(traced.captures, len(traced.leaves))}
-    last = _runs_no_code(traced.out_tree) and not any(slot.var for slot in plan.results)
-    handing = plan.handing if last else None
+    last = _runs_no_code(traced.out_tree)
     first = sum(not slot.var for slot in plan.results) - len(traced.written)
 
     def may(param: int, result: int) -> bool:
-        return handing is not None and plan.params[param].type == plan.results[result].type and (
-            handing.may(param, result))
+        return last and _may(plan, param, result)
 
     found: list[Handed] = []
     for place, at in enumerate(traced.written):
@@ -58,6 +56,21 @@ def handed(traced: Traced, plan: Plan, donated: Collection[str]) -> list[Handed]
             near.remove(param)
             found.append((param, result, DONATED))
     return found
+
+
+def lent(plan: Plan, out_tree: TreeDef) -> list[Handed]:
+    """The variables that are made anew in the memory of their values, if nobody else has these."""
+    if plan.handing is None or not _runs_no_code(out_tree):
+        return []
+    read = {slot.var: at for at, slot in enumerate(plan.params) if slot.var}
+    pairs = [(read.get(slot.var, -1), at) for at, slot in enumerate(plan.results) if slot.var]
+    return [(param, result, LENT) for param, result in pairs
+            if param >= 0 and _may(plan, param, result)]
+
+
+def _may(plan: Plan, param: int, result: int) -> bool:
+    return plan.handing is not None and plan.params[param].type == plan.results[result].type and (
+        plan.handing.may(param, result))
 
 
 def _made(traced: Traced) -> Iterator[str]:

@@ -16,7 +16,7 @@ from ...tracing.arrays.variable import Variable
 from ...tracing.containers import Fill, Path
 from ...tracing.context.traced import Traced
 from ...tracing.guards.guard import Guard, Kind
-from .handing import Handed, handed
+from .handing import Handed, handed, lent
 
 
 def outline_of(
@@ -53,8 +53,8 @@ def outline_of_program(
     return Outline(
         in_tree=in_tree, variables=variables, out_tree=out_tree, out_kinds=tuple(out_kinds),
         guards=tuple(guards), sources=program.sources if sources is None else tuple(sources),
-        written=tuple(program.written), inout=tuple(inout), containers=tuple(containers),
-        fills=tuple(fills),
+        written=tuple(program.written), inout=(*inout, *lent(program.plan, out_tree)),
+        containers=tuple(containers), fills=tuple(fills),
         bytes=tuple([slot.type.dtype.itemsize if item.kind == "array" else 0
                      for slot, item in zip(program.params, program.inputs, strict=True)]),
         results=len(program.results) - len(program.written), single=program.single)

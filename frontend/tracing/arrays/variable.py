@@ -19,7 +19,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.forks import freed
 from ....ir.types import Device, TensorType, dtype_of, keeps_kind
-from ....runtime.state import Cell, Writer, commit, moment, written_here
+from ....runtime.state import Cell, Writer, commit, cut, written_here
 from ...face.source import is_internal, user_loc
 from ...numpy_api.select.at import At
 from ..context.active import context_for
@@ -205,8 +205,7 @@ class Variable(ArrayMethods):
         if ctx is not None:
             return ctx.apply(ctx.api.ufunc, (ufunc, method, inputs, options),
                              stem=ctx.api.stem(ufunc))
-        with moment():
-            inputs, options = _values(inputs), _values(options)
+        inputs, options = _values((inputs, options))
         return getattr(ufunc, method)(*inputs, **options)
 
     def __array_function__(
@@ -219,8 +218,7 @@ class Variable(ArrayMethods):
                              stem=function.__name__)
         if any(issubclass(kind, Tracer) for kind in types):
             return NotImplemented  # the tracer among the operands takes over
-        with moment():
-            args, options = _values(args), _values(options)
+        args, options = _values((args, options))
         return function(*args, **options)
 
     def __getitem__(self, index: Any) -> Any:
@@ -278,11 +276,17 @@ def broadcasts(shape: tuple[Any, ...], wide: tuple[Any, ...]) -> bool:
 
 
 def _values(x: Any) -> Any:
-    """A nest of arguments with variables replaced by their values."""
-    if isinstance(x, Variable):
-        return x.cell.value
-    if isinstance(x, (tuple, list)):
-        return type(x)(_values(item) for item in x)
-    if isinstance(x, dict):
-        return {key: _values(item) for key, item in x.items()}
-    return x
+    """A nest of arguments with variables replaced by the values that they have at one moment."""
+    def walk(x: Any, at: Callable[[Cell], Any]) -> Any:
+        if isinstance(x, Variable):
+            return at(x.cell)
+        if isinstance(x, (tuple, list)):
+            return type(x)(walk(item, at) for item in x)
+        if isinstance(x, dict):
+            return {key: walk(item, at) for key, item in x.items()}
+        return x
+
+    found: list[Cell] = []
+    walk(x, found.append)
+    values = dict(zip(found, cut(found), strict=True))
+    return walk(x, values.__getitem__)

@@ -1,14 +1,15 @@
-"""Arguments that a call writes to: whether they can be written, which others have their memory,
-and how they get their new elements.
+"""What a call writes to: whether arguments can be written, which others have their memory, and how
+they get their new elements.
 
     weft_apart     all can be written, and share memory with no other argument
-    weft_hand      those that the program may write to at once are its results, too
+    weft_hand      those that the program may write to at once are its results, too; so are values
+                   of variables that nobody else has
     weft_update    the others get what the program has made, when it is done
 """
 
 from __future__ import annotations
 
-from .....ir.plans.walk import COPIED, DONATED, HANDED, INOUT
+from .....ir.plans.walk import COPIED, DONATED, HANDED, INOUT, LENT
 from ...text import FunctionText
 from ..layout import DENSE, WRITEABLE, element, guard, host_function, load_at, python_field, type_of
 from ..pool import ImportTable
@@ -56,7 +57,12 @@ def _apart(table: ImportTable) -> FunctionText:
         return load_at(f, "i64", "%inout", f(f"add i64 {first}, {param}"))
 
     with f.loop("0", count) as at:
-        param = load_at(f, "i64", "%inout", f(f"add i64 {f(f'mul i64 {at}, {INOUT}')}, 1"))
+        here = f(f"add i64 {f(f'mul i64 {at}, {INOUT}')}, 1")
+        param, how = (load_at(f, "i64", "%inout", f(f"add i64 {here}, {place}"))
+                      for place in (0, 2))
+        given, written = f.fresh("given"), f.fresh("written")
+        f.branch(f(f"icmp eq i64 {how}, {LENT}"), written, given)
+        f.place(given)
         array = load_at(f, "ptr", "%flat", param)
         guard(f, f(f"icmp eq ptr {type_of(f, array)}, {table.load(f, 'ndarray')}"))
         flags = python_field(f, "i32", array, "array.flags")
@@ -76,6 +82,8 @@ def _apart(table: ImportTable) -> FunctionText:
             guard(f, f(f"or i1 {f(f'icmp sle i64 {b}, {c}')}, {f(f'icmp sle i64 {d}, {a}')}"))
             f.jump(on)
             f.place(on)
+        f.jump(written)
+        f.place(written)
     f.ret("i1 true")
     f.place("miss")
     f.ret("i1 false")
@@ -84,8 +92,10 @@ def _apart(table: ImportTable) -> FunctionText:
 
 def _hand() -> FunctionText:
     """Behind the arguments of the program, note which of them are its results, too; what tells the
-    program so in the place of keywords, null if none is."""
-    f = host_function("ptr", "weft_hand", "ptr inout", "ptr flat", "ptr handed", "i64 results")
+    program so in the place of keywords, null if none is. The results that ``cells`` get are the
+    last ones, from ``first`` on."""
+    f = host_function("ptr", "weft_hand", "ptr inout", "ptr flat", "ptr handed", "i64 results",
+                      "ptr cells", "i64 first")
     count = f("load i64, ptr %inout")
     guard(f, f(f"icmp ne i64 {count}, 0"))
     with f.loop("0", "%results") as at:
@@ -99,7 +109,17 @@ def _hand() -> FunctionText:
         array = load_at(f, "ptr", "%flat", param)
         flags = f(f"and i32 {python_field(f, 'i32', array, 'array.flags')}, {DENSE}")
         dense = f(f"icmp eq i32 {flags}, {DENSE}")
-        with f.when(f(f"and i1 {dense}, {f(f'icmp ne i64 {how}, {COPIED}')}")):
+        own, ask, there = f.fresh("own"), f.fresh("ask"), f.fresh("there")
+        f.branch(f(f"icmp eq i64 {how}, {LENT}"), ask, own)
+        f.place(ask)
+        cell = load_at(f, "ptr", "%cells", f(f"sub i64 {result}, %first"))
+        lent = f(f"call i1 @weft_lend(ptr {cell}, ptr {array})")
+        f.jump(there)
+        f.place(own)
+        may = f(f"and i1 {dense}, {f(f'icmp ne i64 {how}, {COPIED}')}")
+        f.jump(there)
+        f.place(there)
+        with f.when(f(f"phi i1 [ {lent}, %{ask} ], [ {may}, %{own} ]")):
             f.do(f"store ptr {array}, ptr {element(f, 'ptr', '%handed', result)}")
             f.do(f"store ptr inttoptr (i64 {HANDED} to ptr), ptr {any_}")
     f.ret(f"ptr {f(f'load ptr, ptr {any_}')}")
@@ -117,7 +137,7 @@ def _update(table: ImportTable) -> FunctionText:
             load_at(f, "i64", "%inout", f(f"add i64 {here}, {word}")) for word in range(INOUT))
         array = load_at(f, "ptr", "%flat", param)
         new = load_at(f, "ptr", "%results", place)
-        kept = f(f"icmp ne i64 {how}, {DONATED}")
+        kept = f(f"icmp ult i64 {how}, {DONATED}")  # an argument that is no donated one
         # Else the program has written there.
         with f.when(f(f"and i1 {kept}, {f(f'icmp ne ptr {new}, {array}')}")):
             status = table.call(f, "i32", "PyArray_CopyInto", ("ptr", array), ("ptr", new))

@@ -4,10 +4,9 @@ and puts its results together (``ir/plans/walk`` says what the words mean).
     ptr @weft_walk(ptr words, ptr args, i64 nargs, ptr kwnames)
 
 It answers NotImplemented, before anything has happened, where the call is not for this program.
-Variables are read and written under the GIL, which it never gives back in between; the locks of
-those that are written are taken before they are read, and none is waited for: a walk that would
-have to wait is not for this call. Matching is recursive, as nests are; whoever makes a walk bounds
-their depth.
+Variables are read and written under the GIL; the locks of those that are written are taken before
+they are read, and none is waited for: a walk that would have to wait is not for this call. Matching
+is recursive, as nests are; whoever makes a walk bounds their depth.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from ..layout import (
 from ..memory import leave, memory
 from ..pool import ImportTable
 from .build import emit_build
-from .cells import emit_commit, emit_flat, emit_lock, emit_unlock
+from .cells import emit_commit, emit_flat, emit_lend, emit_lock, emit_return, emit_unlock
 from .fill import emit_fills
 from .guards import emit_guards
 from .inout import emit_inout
@@ -36,7 +35,8 @@ def emit_walk(table: ImportTable) -> tuple[FunctionText, ...]:
     """``@weft_walk`` and its parts."""
     return (_Walk(table).emit(), emit_bind(), emit_match(table), emit_equal(table),
             emit_guards(table), emit_flat(table), emit_lock(table), emit_unlock(table),
-            emit_commit(table), emit_build(table), *emit_inout(table), *emit_fills(table))
+            emit_commit(table), emit_lend(table), emit_return(table),
+            emit_build(table), *emit_inout(table), *emit_fills(table))
 
 
 class _Walk:
@@ -52,6 +52,7 @@ class _Walk:
         self.every = f(f"add i64 {self.number['results']}, {self.number['written']}")
         self.at, self.heap = self._memory()
         self.state = f.alloca("i64", len(STATE), 8)
+        self.loans = f.alloca("ptr", 1, 8)  # what cells have lent, in their order, or null
 
     def _memory(self) -> tuple[dict[str, str], str]:
         """Where all that a walk finds has its place, and the block to be freed."""
@@ -122,13 +123,17 @@ class _Walk:
         """Call the program, and note its results; what it gives."""
         f, flat, params = self.f, self.at["params"], self.number["params"]
         self.put("code", "ptr", self.section("sources"))
-        f.do(f"call void @weft_flat(ptr {self.state}, ptr {flat}, i64 {params})")
+        guard(f, f(f"call i1 @weft_flat(ptr {self.state}, ptr {flat}, i64 {params})"), "busy")
         guard(f, f(f"call i1 @weft_apart(ptr {self.section('inout')}, ptr {flat}, i64 {params})"),
               "busy")
         self.put("code", "ptr", self.section("fills"))
         guard(f, f(f"call i1 @weft_alone(ptr {self.state})"), "busy")
         keywords = f(f"call ptr @weft_hand(ptr {self.section('inout')}, ptr {flat}, "
-                     f"ptr {self.at['handed']}, i64 {self.every})")
+                     f"ptr {self.at['handed']}, i64 {self.every}, ptr {self.section('cells')}, "
+                     f"i64 {self.number['results']})")
+        last = element(f, "ptr", self.at["handed"], self.number["results"])
+        lent = f(f"select i1 {f(f'icmp eq ptr {keywords}, null')}, ptr null, ptr {last}")
+        f.do(f"store ptr {lent}, ptr {self.loans}")
         made = f(f"call ptr {self.function}(ptr null, ptr {flat}, i64 {params}, ptr {keywords})")
         guard(f, f(f"icmp ne ptr {made}, null"), "raised")
         guard(f, f(f"icmp ne ptr {made}, {self.table.load(f, 'NotImplemented')}"), "unfit")
@@ -145,23 +150,40 @@ class _Walk:
         return made
 
     def _settle(self) -> str:
-        """Put the answer together, then give variables and arguments their new values."""
+        """Put the answer together, then give variables and arguments their new values; variables
+        first where they have lent theirs, which are gone."""
         f, results, written = self.f, self.at["results"], self.number["written"]
+        before, first, put = f.block, f.fresh("first"), f.fresh("put")
+        f.branch(f(f"icmp eq ptr {f(f'load ptr, ptr {self.loans}')}, null"), put, first)
+        f.place(first)
+        guard(f, self._commit(), "lost")
+        there = f.block
+        f.jump(put)
+        f.place(put)
+        done = f(f"phi i1 [ false, %{before} ], [ true, %{there} ]")
         self.put("code", "ptr", self.section("build"))
         answer = f(f"call ptr @weft_build(ptr {self.state})")
         guard(f, f(f"icmp ne ptr {answer}, null"), "lost")
-        f.branch(f(f"icmp eq i64 {written}, 0"), "settled", "commit")
+        none = f(f"icmp eq i64 {written}, 0")
+        f.branch(f(f"or i1 {done}, {none}"), "settled", "commit")
         f.place("commit")
-        new = element(f, "ptr", results, self.number["results"])
-        done = f(f"call i1 @weft_commit(ptr {self.section('cells')}, ptr {new}, i64 {written}, "
-                 f"ptr {self.at['written']})")
-        guard(f, done, "uncommitted")
+        guard(f, self._commit(), "uncommitted")
         f.jump("settled")
         f.place("settled")
         guard(f, f(f"call i1 @weft_update(ptr {self.section('inout')}, ptr {self.at['params']}, "
                    f"ptr {results})"), "uncommitted")
         f.jump("done")
         return answer
+
+    def _commit(self) -> str:
+        """Give variables their new values; false if an error is set."""
+        f = self.f
+        new = element(f, "ptr", self.at["results"], self.number["results"])
+        done = f(f"call i1 @weft_commit(ptr {self.section('cells')}, "
+                 f"ptr {f(f'load ptr, ptr {self.loans}')}, ptr {new}, "
+                 f"i64 {self.number['written']}, ptr {self.at['written']})")
+        f.do(f"store ptr null, ptr {self.loans}")
+        return done
 
     def _fill(self, answer: str) -> str:
         """Give containers their new contents, which are a part of the answer; the rest of it."""
@@ -190,6 +212,8 @@ class _Walk:
 
         def end(label: str, answer: str, *, drop: bool = False) -> None:
             f.place(label)
+            f.do(f"call void @weft_return(ptr {self.section('cells')}, "
+                 f"ptr {f(f'load ptr, ptr {self.loans}')}, i64 {self.number['written']})")
             if drop:
                 table.call(f, "void", "Py_DecRef", ("ptr", made))
             unlock()
