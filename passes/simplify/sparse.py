@@ -216,8 +216,8 @@ class _Rows:
         for at, size in enumerate(sizes):
             parts = [flat[at] for flat in self._flat]
             index = r.concatenate(*parts, axis=0) if len(parts) > 1 else parts[0]
-            extent = r.dim(size=size, shape=index.shape) if not isinstance(size, int) else (
-                r.builder.full(size, index.type))
+            extent = r.builder.full(size, index.type) if isinstance(size, int) else r.broadcast(
+                r.dim(size=size), shape=index.shape, axes=())
             place = r.select(r.lt(index, 0), r.add(index, extent), index)
             found.append(r.add(r.mul(found[-1], extent), place) if found else place)
         return found[-1]
