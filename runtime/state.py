@@ -230,10 +230,8 @@ class _Loans:
 LOANS = _Loans()
 
 
-def _at_forks() -> Iterator[Any]:
-    """A fork waits until what is lent is given back: in the child nobody would."""
-    yield COMMITS
-    yield LOANS
+def _locks_of_lent() -> Iterator[Any]:
+    """For what a fork waits when nothing is lent any more: in the child, nobody gives it back."""
     yield from [cell.lock for cell in list(Cell.living) if _is_lent(cell)]
 
 
@@ -243,5 +241,5 @@ def _forked() -> None:
         cell.lock = threading.RLock()
 
 
-held(_at_forks)
+held(lambda: itertools.chain((COMMITS, LOANS), _locks_of_lent()))
 os.register_at_fork(after_in_child=_forked)

@@ -76,14 +76,15 @@ def layout_holds(facts: frozenset[tuple[str, int]]) -> bool:
 
 
 def _references_hold(array: Array, offset: Mapping[str, int]) -> bool:
-    """Whether it is told how many there are to an array, and whether any of them is weak."""
-    def told() -> tuple[int, bool]:
+    """Whether it is told how many references there are to an array, and which is its first weak
+    one."""
+    def told() -> tuple[int, int]:
         refs, weak = (id(array) + offset[name] for name in ("object.refs", "array.weak"))
-        return word(refs, 4), word(weak) != 0
+        return word(refs, 4), word(weak)
 
-    before = told()
+    count, none = told()
     weak, more = weakref.ref(array), [array] * 100
-    return not before[1] and told() == (before[0] + len(more), weak() is array)
+    return none == 0 and told() == (count + len(more), id(weak))
 
 
 def _value_holds(scalar: Any, offset: int) -> bool:
