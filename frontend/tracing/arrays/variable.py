@@ -3,8 +3,8 @@
 In traced code it reads as an array (``v @ x``, ``v[0]``, ``np.sum(v)``) and assignments become
 nodes of the graph; outside of any trace it is its value, and assignments happen at once.
 
-The value is an array that is never written after it is stored: assigning swaps a reference, and
-``runtime.state`` has the rules that all who read or replace values follow.
+The value is an array that never changes for whoever has it: assigning swaps a reference, or writes
+where nobody has it. ``runtime.state`` has the rules that all who read or replace values follow.
 """
 
 from __future__ import annotations
