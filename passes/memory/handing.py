@@ -4,7 +4,9 @@
     return x.T + x    no: an element is read after another one was written
 
 Parameters are never written to unless a caller says so. Only plans that cannot fail, nor be ended,
-once they have begun to write there are for that: such a step is done, or it never was.
+once they have begun to write there are for that: such a step is done, or it never was. Loops and
+branches are taken for something that may fail, and functions of the host for something that may
+do whatever it likes, wait for who wants to have the parameter among it.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ...ir.graph import Graph, Value
-from ...ir.plans.calls import Call, GroupCall
+from ...ir.plans.calls import Call, GroupCall, HostCall, all_calls
 from ...ir.plans.plan import Handing, KernelCall
 from .lives import Lives
 from .overwriting import overwritable, overwritten
@@ -24,15 +26,18 @@ def handing_of(
     graph: Graph, calls: Sequence[Call], lives: Lives, sharing: Sharing
 ) -> Handing | None:
     """When parameters are read last and results are written first, behind all that may fail; None
-    of a plan that may be ended in its middle."""
+    of a plan with functions of the host."""
+    if any(isinstance(call, HostCall) for call in all_calls(calls)):
+        return None
     makers: dict[Value, tuple[KernelCall, Counter[str]]] = {}
-    checked = -1  # the last call that may fail
-    for place, call in enumerate(calls):
+    checked = -1  # the moment of the last call that may fail
+    for call in calls:
         if not isinstance(call, (KernelCall, GroupCall)):
-            return None
+            checked = lives.spans[call][1]
+            continue
         group = call.calls if isinstance(call, GroupCall) else (call,)
         if any(each.checks for each in group):
-            checked = place
+            checked = lives.spans[call][1]
         readers = Counter([name for each in group for name in {*each.args}])
         for each in group:
             makers.update((value, (each, readers)) for value in lives.born(graph, each))
@@ -43,17 +48,18 @@ def handing_of(
     for at, value in enumerate(graph.results):
         site = sharing.site.get(lives.owner(value))
         # It is copied, from a parameter or another result; or a check may fail behind it.
-        if site is None or site.home != at or site.first <= checked:
+        maker = None if site is None else makers.get(site.values[0])
+        if site is None or maker is None or site.home != at or site.first <= checked:
             first.append(-1)
             allowed.append(frozenset())
             continue
-        maker, readers = makers[site.values[0]]
-        if id(maker.kernel) not in rules:
-            rules[id(maker.kernel)] = overwritable(maker.kernel)
-        names = _overwritten_first(graph, site.values[0], maker, lives, rules[id(maker.kernel)])
+        made, readers = maker
+        if id(made.kernel) not in rules:
+            rules[id(made.kernel)] = overwritable(made.kernel)
+        names = _overwritten_first(graph, site.values[0], made, lives, rules[id(made.kernel)])
         first.append(site.first)
         allowed.append(frozenset([numbers[name] for name in names
-                                  if name in numbers and readers[name] <= (name in maker.args)]))
+                                  if name in numbers and readers[name] <= (name in made.args)]))
     return Handing(tuple([lives.last[param] for param in graph.params]), tuple(first),
                    tuple(allowed))
 

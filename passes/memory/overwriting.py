@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from ...ir.indices.index import symbols_of
 from ...ir.kernels.access import may_share
-from ...ir.kernels.kernel import Contract, Kernel, Store
+from ...ir.kernels.kernel import Contract, Kernel, Load, Store
 from ...ir.plans.plan import KernelCall
 
 
@@ -28,18 +28,32 @@ def overwritable(kernel: Kernel) -> dict[str, frozenset[str]]:
     """For each parameter that is written, the ones whose memory it may be given.
 
     Every point reads an element and then writes the same one, which no other point touches: all
-    axes take part in the index, and there are no loops in order, no products and no masked stores.
+    axes take part in the index, and there are no loops in order and no masked stores. What a
+    product is made of is read for other points, too; what is made of the product only with it.
     """
-    if any(axis.kind == "seq" for axis in kernel.axes) or any(
-            isinstance(stmt, Contract) for stmt in kernel.body):
+    summed = {axis for stmt in kernel.body if isinstance(stmt, Contract) for axis in stmt.axes}
+    if any(axis.kind == "seq" and axis.name not in summed for axis in kernel.axes):
         return {}
-    moving = {axis.name for axis in kernel.axes if axis.extent != 1}
+    multiplied = _multiplied(kernel)
+    moving = {axis.name for axis in kernel.axes if axis.extent != 1} - summed
     stores: dict[str, list[Store]] = {}
     for stmt in kernel.body:
         if isinstance(stmt, Store):
             stores.setdefault(stmt.param, []).append(stmt)
     return {output: frozenset(param.name for param in kernel.params if not param.mutable
+                              and param.name not in multiplied
                               and may_share(kernel, param.name, output))
             for output, places in stores.items()
             if len(places) == 1 and not places[0].guard and not places[0].accumulate
             and moving <= frozenset[str]().union(*map(symbols_of, places[0].indices))}
+
+
+def _multiplied(kernel: Kernel) -> set[str]:
+    """The parameters that products are made of."""
+    needed, found = set[str](), set[str]()
+    for stmt in reversed(kernel.body):
+        if isinstance(stmt, Contract) or stmt.name in needed:
+            needed.update(stmt.operands)
+            if isinstance(stmt, Load):
+                found.add(stmt.param)
+    return found

@@ -217,6 +217,33 @@ def test_a_step_may_write_variables_too() -> None:
     np.testing.assert_array_equal(total.value, np.full(3, 1.0 + 2 + 3 + 4))
 
 
+@pytest.mark.parametrize(("m", "k", "n"), [(2, 5, 3), (5, 2, 7), (17, 33, 9), (64, 600, 100),
+                                           (129, 65, 257)])
+@pytest.mark.parametrize("target", [None, "x86-64-v3"])
+def test_what_is_made_of_a_product_may_lie_where_it_was(
+    m: int, k: int, n: int, target: str | None,
+) -> None:
+    def step(r: Any, x: Any, w: Any) -> Any:
+        return np.tanh(r) - (x @ w) * r
+
+    def square(x: Any, w: Any) -> Any:
+        return x @ w + x
+
+    rng = np.random.default_rng(0)
+    r, x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((m, n), (m, k), (k, n)))
+    want = weft.compile(step, target=target)(r, x, w)
+    donated = r.copy()
+    got = weft.compile(step, target=target, donate_argnames="r")(donated, x, w)
+    assert got is donated
+    assert got.tobytes() == want.tobytes()
+    # What a product is made of is read for other elements, too.
+    own = rng.standard_normal((k, k)).astype(np.float32)
+    donated, full = own.copy(), weft.compile(square, target=target)(own, own.T.copy())
+    got = weft.compile(square, target=target, donate_argnames="x")(donated, own.T.copy())
+    assert got is not donated
+    assert got.tobytes() == full.tobytes()
+
+
 def test_loops_are_right_wherever_they_write() -> None:
     compiled = weft.compile(in_rounds)
     for _ in range(3):

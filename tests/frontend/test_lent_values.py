@@ -160,6 +160,56 @@ def test_sessions_write_in_place() -> None:
     np.testing.assert_array_equal(session.run(total), np.full(3, 4.0))
 
 
+@pytest.mark.parametrize("rounds", [3, 70])
+def test_steps_with_products_and_loops_write_in_place(rounds: int) -> None:
+    """A product whose sums become the next value; loops come before the first write."""
+    rng = np.random.default_rng(0)
+    start = rng.standard_normal((20, 20)) * 0.1
+    w, m = weft.Variable(start), weft.Variable(np.zeros((20, 20)))
+
+    def loss(w: Any, xs: Any) -> Any:
+        h = np.zeros(20)
+        for x in xs:
+            h = np.tanh(w @ h + x)
+        return np.sum(h * h)
+
+    @weft.compile(dynamic={"xs": {0: "t"}})
+    def step(xs: Any) -> None:
+        mean = m * 0.5 + weft.grad(loss)(w, xs)
+        m.assign(mean)
+        w.assign(w - mean * 0.25)
+
+    gradient = weft.compile(weft.grad(loss), dynamic={"xs": {0: "t"}})
+    xs, want, mean = rng.standard_normal((rounds, 20)), start, np.zeros((20, 20))
+    places = []
+    for _ in range(5):
+        step(xs)
+        mean = mean * 0.5 + gradient(want, xs)
+        want = want - mean * 0.25
+        np.testing.assert_array_equal(w.value, want)
+        places.append(place(w))
+    assert len(set(places[2:])) == 1
+
+
+def test_a_function_of_the_host_may_wait_for_who_reads() -> None:
+    total = weft.Variable(np.zeros(3))
+    seen: list[Any] = []
+
+    def asks(x: Any) -> Any:
+        thread = threading.Thread(target=lambda: seen.append(total.value[0]))
+        thread.start()
+        thread.join(10)
+        return x
+
+    @weft.compile
+    def step(x: Any) -> None:
+        total.assign(total + weft.host_call(asks, "f64[3]", x))
+
+    for _ in range(4):
+        step(np.ones(3))
+    assert seen == [0.0, 1.0, 2.0, 3.0]
+
+
 def test_readers_see_whole_steps() -> None:
     """Threads read, cut and step while others write in place."""
     total, step = counted(LARGE)
