@@ -37,8 +37,7 @@ class _Forks:
         """Take all locks that are to be held, at one moment."""
         taken = self.taken[threading.get_ident()] = []
         while True:
-            # Others, after a while; and some that are asked for when those before are taken.
-            wanted = (lock for locks in self.held for lock in locks())
+            wanted = [lock for locks in self.held for lock in locks()]  # others, after a while
             busy = next((lock for lock in wanted if not _took(lock, taken)), None)
             if busy is None:
                 return

@@ -6,9 +6,10 @@ memory is free when the last holder lets go of it, which is Python's to know, an
 
 Where the cell is the last holder, a step may make the next value of the last one, in place: the
 cell lends it to native code, and has no value until it is given back. Only a step lends that cannot
-fail any more when it begins to write (``passes/memory/handing``). Who asks meanwhile waits for the
-lock of the cell, without holding any other; in the very thread of the step, he gets a copy of what
-is not written yet: nothing else runs there once it is.
+fail any more when it begins to write (``passes/memory/handing``). Who asks meanwhile bars further
+loans and looks again and again: he waits for no lock, as whoever has that may wait for one of his.
+In the very thread of the step, he gets a copy of what is not written yet: nothing else runs there
+once it is.
 
     cut     the values of several cells at one moment
     commit  new values for several cells, seen all or not at all
@@ -42,7 +43,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, ParamSpec, TypeAlias, TypeVar
 from weakref import WeakSet
 
@@ -66,6 +67,7 @@ _lock = operator.attrgetter("lock")
 _serial = operator.attrgetter("serial")
 _acquire = operator.methodcaller("acquire")
 _release = operator.methodcaller("release")
+_PAUSE = 1e-4  # seconds, until it is asked again whether a value is given back
 _exhaust = deque[Any](maxlen=0).extend  # runs an iterator to its end
 
 
@@ -95,26 +97,70 @@ _replace: Callable[[Cell, Value], None] = vars(Cell)["held"].__set__
 
 def peek(cells: Sequence[Cell]) -> list[Value]:
     """The values that the cells have at one moment, wherever they are."""
-    while True:
-        try:
-            if len(cells) == 1:
-                return [cells[0].held]
-            if not cells:
-                return []
-            with COMMITS:
-                return list(map(_held, cells))
-        except AttributeError:
-            pass
-        others = [cell for cell in cells if _is_lent(cell) and not written_here(cell)]
-        if not others:
+    try:
+        if len(cells) == 1:
+            return [cells[0].held]
+        if not cells:
+            return []
+        with COMMITS:
+            return list(map(_held, cells))
+    except AttributeError:
+        pass
+    LOANS.acquire()
+    try:
+        while any(map(_is_lent_elsewhere, cells)):
+            time.sleep(_PAUSE)
+        with COMMITS:
             return [cell.lent.copy() if _is_lent(cell) else cell.held for cell in cells]
-        for cell in others:
-            with cell.lock:
-                pass
+    finally:
+        LOANS.release()
 
 
 def _is_lent(cell: Cell) -> bool:
     return not hasattr(cell, "held")
+
+
+def _is_lent_elsewhere(cell: Cell) -> bool:
+    return _is_lent(cell) and not written_here(cell)
+
+
+class _Loans:
+    """What keeps cells from lending their values, for as long as anybody has taken it; taken as a
+    lock is, by any number at once."""
+
+    def __init__(self) -> None:
+        self.barred, self.counting = ctypes.c_int64(), threading.RLock()
+
+    def acquire(self, blocking: bool = True) -> bool:
+        self._count(1)
+        return True
+
+    def release(self) -> None:
+        self._count(-1)
+
+    def _count(self, more: int) -> None:
+        with self.counting:
+            self.barred.value += more
+
+
+class _Returned(_Loans):
+    """What is taken when no cell has lent its value any more."""
+
+    def __init__(self, loans: _Loans) -> None:
+        self.barred, self.counting = loans.barred, loans.counting
+
+    def acquire(self, blocking: bool = True) -> bool:
+        super().acquire()
+        while any(map(_is_lent_elsewhere, list(Cell.living))):
+            if not blocking:
+                self.release()
+                return False
+            time.sleep(_PAUSE)
+        return True
+
+
+LOANS = _Loans()
+_RETURNED = _Returned(LOANS)
 
 
 def cut(cells: Sequence[Cell]) -> list[Array]:
@@ -213,33 +259,13 @@ def assign(cells: Sequence[Cell], values: Sequence[Array]) -> None:
     Writer(cells).run(commit, cells, values)
 
 
-class _Loans:
-    """A lock that is taken by whoever wants that no cell lends its value any more."""
-
-    def __init__(self) -> None:
-        self.barred = ctypes.c_int64()
-
-    def acquire(self, blocking: bool = True) -> bool:
-        self.barred.value += 1
-        return True
-
-    def release(self) -> None:
-        self.barred.value -= 1
-
-
-LOANS = _Loans()
-
-
-def _locks_of_lent() -> Iterator[Any]:
-    """For what a fork waits when nothing is lent any more: in the child, nobody gives it back."""
-    yield from [cell.lock for cell in list(Cell.living) if _is_lent(cell)]
-
-
 def _forked() -> None:
     """In a forked child, no other thread is left to release the locks of its updates."""
     for cell in list(Cell.living):
         cell.lock = threading.RLock()
+    LOANS.barred.value = 0
 
 
-held(lambda: itertools.chain((COMMITS, LOANS), _locks_of_lent()))
+# In a child, nobody would give back what is lent.
+held(lambda: (COMMITS, LOANS.counting, _RETURNED))
 os.register_at_fork(after_in_child=_forked)
