@@ -204,7 +204,6 @@ class _Writer:
 
         control = f.alloca("i64", SIZE // 8, 8)
         f.do(f"store ptr %hook, ptr {field(f, 'hook', control)}, align 8")
-        f.do(f"store ptr null, ptr {field(f, 'given', control)}, align 8")
         program = f"call i32 @{self.name}.program(ptr {slots}, ptr %dims, ptr"
         threads = f"i64 {f('sext i32 %threads to i64')}, ptr {control})"
         if self.artifact.plan.arena == 0:

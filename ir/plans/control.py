@@ -13,8 +13,6 @@
     ptr steps
     ptr call
     ptr loops     of host steps, that native code runs itself (``inner``); null if there are none
-    ptr given     the caller's memory that results have, null if none has: from the first row that
-                  writes there, nothing ends the run, which would be half done
 
 Loops and launches *poll*: any thread learns from ``status`` that the run is over; the owner also
 asks ``hook``, once in ``PERIOD``, which looks for signals and at the clock, and raises. What then
@@ -39,8 +37,8 @@ ABORTED = -6  # the status of a run that was ended, or in which a host step has 
 PERIOD = 50_000_000  # nanoseconds from one question to the next
 OFFSETS: Mapping[str, int] = MappingProxyType(
     {"status": 0, "owner": 8, "polled": 16, "hook": 24, "host": 32, "sized": 40, "size": 48,
-     "state": 56, "steps": 64, "call": 72, "loops": 80, "given": 88})
-SIZE = 96
+     "state": 56, "steps": 64, "call": 72, "loops": 80})
+SIZE = 88
 _LAST = 0x7FFFFFFF
 
 

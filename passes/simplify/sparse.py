@@ -26,7 +26,7 @@ from .rewrite import Match, Replace, Rewriter, Rule, is_constant
 _MOST = 16      # nodes of an update
 _FEW = 64       # rows of which each is compared with each other
 _SMALL = 4096   # elements that are computed at once sooner than it is told which are to be
-_LARGE = 1 << 16
+_TABLE = 1 << 15  # rows, of which a number that is not known is few
 
 
 @record(frozen=True)
@@ -78,14 +78,15 @@ def _changed_rows(name: str, at: int) -> Replace:
     def replace(r: Rewriter, match: Match) -> Value | None:
         array, change = (match[letter] for letter in ("xy" if at == 0 else "yx"))
         sums = _sums_in(change) if _may_be(change) else None
-        if not sums or array.shape != change.shape:
+        if not sums or array.shape != change.shape or array.dtype.name in OPS["scatter"].wider:
             return None
         axes = next(iter(sums.values())).axes
         parts = [part for each in sums.values() for part in each.parts]
         count = sum((product(indices[0].shape) for _, indices in parts), start=0)
         rest = tuple(dim for axis, dim in enumerate(array.shape) if axis not in axes)
         sizes = tuple(array.shape[axis] for axis in axes)
-        if not _are_few(count, product(sizes), product(rest)):
+        if any(0 in indices[0].shape for _, indices in parts) or not _are_few(
+                count, product(sizes), product(rest)):
             return None
         none = _computed(r, change, {each: r.builder.full(0, each.type) for each in sums},
                          change.shape)
@@ -120,7 +121,7 @@ def _are_few(count: Dim, rows: Dim, rest: Dim) -> bool:
     if not isinstance(rows, int):
         return isinstance(count, int)
     if not isinstance(count, int):
-        return rows * width >= _LARGE
+        return rows >= _TABLE
     return (rows - 2 * count) * width >= _SMALL
 
 
@@ -169,7 +170,7 @@ class _Rows:
             size: Dim = flat[0].shape[0]
             self._starts.setdefault(indices, (start, size))
             start = start + size
-        distinct = count == 1 or (not more and are_distinct(first, sizes))
+        distinct = not more and (count == 1 or are_distinct(first, sizes))
         self._firsts = None if distinct else self._first_of_equals(sizes)
 
     def total(self, made: _Sum) -> Value:

@@ -17,7 +17,6 @@ import pytest
 
 import weft
 from weft.runtime.entry.layout import native_calls_enabled
-from weft.runtime.state import COMMITS
 
 pytestmark = pytest.mark.skipif(not native_calls_enabled(), reason="only native calls lend values")
 LARGE = 1 << 20
@@ -347,32 +346,6 @@ def test_what_interrupts_a_step_finds_and_leaves_a_whole_one() -> None:
     assert total.value.min() == total.value.max()
     step()
     assert total.value.min() == total.value.max()
-
-
-def test_the_wait_for_a_commit_may_be_interrupted() -> None:
-    """The values are there all the same: they were written in place."""
-    total, step = counted()
-    held, go = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with COMMITS:
-            held.set()
-            go.wait()
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    held.wait()
-
-    def ends(*_: Any) -> None:
-        go.set()
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt), alarm(ends, 0.05):
-        step()
-    thread.join()
-    np.testing.assert_array_equal(total.value, np.full(4, 3.0))
-    step()
-    np.testing.assert_array_equal(total.value, np.full(4, 4.0))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")

@@ -131,6 +131,19 @@ def test_dtypes(dtype: Any) -> None:
           w - added(w.shape, (ids, g), dtype=dtype), w, ids, g)
 
 
+def test_halves_and_empty_parts() -> None:
+    half = table(np.float16)
+    ids, g = ids_of(20), rows_of(20, dtype=np.float16)
+    got = weft.compile(lambda w, ids, g: w - np.zeros_like(w).at[ids].add(g))(half, ids, g)
+    assert got.dtype == np.float16
+    none, some, w = np.zeros(0, np.int64), np.array([5]), table()
+    h, k = rows_of(0), rows_of(1)
+    weft.compile(lambda w, ids, g: w - np.zeros_like(w).at[ids].add(g))(w, none, h)
+    got = weft.compile(lambda w, i, g, j, h: w - np.zeros_like(w).at[i].add(g).at[j].add(h))(
+        w, none, h, some, k)
+    assert got.tobytes() == (w - added(w.shape, (some, k))).tobytes()
+
+
 def test_named_sizes() -> None:
     def step(w: Any, ids: Any, g: Any) -> Any:
         return w - np.zeros_like(w).at[ids].add(g) * 0.25

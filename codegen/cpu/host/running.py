@@ -52,8 +52,10 @@ def _call_program(f: FunctionText, table: ImportTable, arena: str) -> str:
     program, before = header_word(f, "program", "ptr"), f.block
     control = f.alloca("i64", SIZE // 8, 8)
     steps = f(f"load ptr, ptr {slot_of(f, 'host')}")
-    for name, value in (("hook", "@weft_look"), ("host", "@weft_host"), ("steps", steps),
-                        ("sized", "@weft_sized"), ("call", "%call"), ("given", "%given"),
+    # Nobody ends a run that writes to what its caller has: it would be half done.
+    hook = f(f"select i1 {f('icmp eq ptr %given, null')}, ptr @weft_look, ptr null")
+    for name, value in (("hook", hook), ("host", "@weft_host"), ("steps", steps),
+                        ("sized", "@weft_sized"), ("call", "%call"),
                         ("loops", f(f"load ptr, ptr {slot_of(f, 'loops')}"))):
         f.do(f"store ptr {value}, ptr {field(f, name, control)}, align 8")
     release = has_flag(f, RELEASE_GIL)

@@ -101,9 +101,6 @@ def _written_out(f: FunctionText, table: StepTable, run: _Run) -> None:
             case Kind.CALL:
                 run.call(row.function)
                 f.jump(labels[at + 1])
-            case Kind.HOLD:
-                run.hold()
-                f.jump(labels[at + 1])
     f.place(labels[-1])
 
 
@@ -154,7 +151,6 @@ def _looped(f: FunctionText, table: StepTable, run: _Run) -> None:
         Kind.JUMP: lambda: f.do(f"store i64 {tasks}, ptr {here}, align 8"),
         Kind.HOST: lambda: run.call_host(tasks, clock),
         Kind.CALL: lambda: run.call(function),
-        Kind.HOLD: run.hold,
     }
     for each in labels:
         case(each, writers[each])
@@ -237,14 +233,6 @@ class _Run:
         f.place(failed)
         f.ret(f"i32 {status}")
         f.place(fine)
-
-    def hold(self) -> None:
-        """Let nothing end the run any more, if it writes to what its caller has."""
-        f, place = self.f, field(self.f, "hook")
-        given = f(f"load ptr, ptr {field(f, 'given')}, align 8")
-        hook = f(f"load ptr, ptr {place}, align 8")
-        alone = f(f"icmp eq ptr {given}, null")
-        f.do(f"store ptr {f(f'select i1 {alone}, ptr {hook}, ptr null')}, ptr {place}, align 8")
 
     def call_host(self, number: str, clock: str) -> None:
         """Run NumPy's own loop of a host step, if it has one that gives a result; else have the

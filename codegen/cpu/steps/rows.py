@@ -28,7 +28,6 @@ class Kind(IntEnum):
     JUMP = 3       # go on at row ``tasks``
     HOST = 4       # call the host's function number ``tasks``
     CALL = 5       # call a function of the program's own, which gives a status
-    HOLD = 6       # nothing ends the run from here on, if results have the caller's memory
 
 
 @record(frozen=True)

@@ -48,7 +48,6 @@ from ....ir.plans.plan import (
 from ....ir.plans.stack import SCRATCH_BYTES
 from ....ir.plans.times import clocked_steps, runs_as_one
 from ....ir.record import field, record, replace
-from ....ir.types import TensorType
 from ..host.layout import element
 from ..loops.kernel import emit_kernel
 from ..sorts.long_row import is_long_row
@@ -110,11 +109,7 @@ class StepTable:
                 for name in (pair.buffer, pair.next):
                     if name not in self.exchanged:
                         self.exchanged[name] = self._new_register(Window(name))
-        first = _first_given(plan)
-        self._steps(plan.steps[:first], ())
-        if first < len(plan.steps):
-            self._add(Row(Kind.HOLD), ())
-            self._steps(plan.steps[first:], ())
+        self._steps(plan.steps, ())
         for measured in self._sizes.values():
             name = f"{plan.name}_measure{len(self.functions)}"
             self.functions.append(measure_function(self, measured, name))
@@ -463,27 +458,3 @@ class StepTable:
             at = element(f, "i64", "%registers", self.arenas[home.size])
             arena = f(f"load ptr, ptr {at}, align 8")
         return f(f"getelementptr i8, ptr {arena}, i64 {value(home.offset)}")
-
-
-def _first_given(plan: Plan) -> int:
-    """The first step that writes a result which may have the memory of a parameter."""
-    handing, params = plan.handing, dict[TensorType, list[int]]()
-    if handing is None:
-        return len(plan.steps)
-    for number, slot in enumerate(plan.params):
-        params.setdefault(slot.type, []).append(number)
-    given = {slot.name for at, slot in enumerate(plan.results) if any(
-        handing.may(number, at) for number in params.get(slot.type, ()))}
-    return next((at for at, step in enumerate(plan.steps) if not given.isdisjoint(
-        _written(plan, step))), len(plan.steps))
-
-
-def _written(plan: Plan, step: Step) -> set[str]:
-    """The buffers that a step of a plan without loops writes."""
-    launches = step.launches if isinstance(step, Group) else [step]
-    found = {step.target.buffer} if isinstance(step, Copy) else set[str]()
-    for each in launches:
-        if isinstance(each, Launch):
-            found.update(window.buffer for window, param in zip(
-                each.args, plan.kernels[each.kernel].params, strict=True) if param.mutable)
-    return found

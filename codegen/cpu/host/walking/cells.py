@@ -141,24 +141,17 @@ def emit_unlock(table: ImportTable) -> FunctionText:
 
 
 def emit_commit(table: ImportTable) -> FunctionText:
-    """Give cells new values, which nobody writes to from now on, all at one moment; false if an
-    error is set. That comes of what interrupts the wait for that moment, and is told behind it:
-    what was lent is written already, so all is to be committed."""
+    """Give cells new values, which nobody writes to from now on, all at one moment; whether it
+    could be done. Where cells have lent theirs it can, at once: who reads several reads them in one
+    call of C code, and who waited for more could be interrupted."""
     f = host_function("i1", "weft_commit", "ptr cells", "ptr loans", "ptr values", "i64 count",
                       "ptr old")
-    error = [f.alloca("ptr", 1, 8) for _ in range(3)]
-    for each in error:
-        f.do(f"store ptr null, ptr {each}")
-    f.jump("wait")
+    f.branch(f("icmp eq ptr %loans, null"), "wait", "turn")
     f.place("wait")
     got = method(f, table, table.load(f, "commits"), "acquire")
-    table.call(f, "void", "Py_DecRef", ("ptr", got))  # which takes null, too
-    f.branch(f(f"icmp eq ptr {got}, null"), "again", "turn")
-    f.place("again")
-    for each in error:
-        table.call(f, "void", "Py_DecRef", ("ptr", f(f"load ptr, ptr {each}")))
-    table.call(f, "void", "PyErr_Fetch", *[("ptr", each) for each in error])
-    f.jump("wait")
+    guard(f, f(f"icmp ne ptr {got}, null"))
+    table.call(f, "void", "Py_DecRef", ("ptr", got))
+    f.jump("turn")
     f.place("turn")
     f.do("call void @weft_return(ptr %cells, ptr %loans, i64 %count)")
     with f.loop("0", "%count") as at:
@@ -170,14 +163,15 @@ def emit_commit(table: ImportTable) -> FunctionText:
         place = slot(f, table, load_at(f, "ptr", "%cells", at), "cell.held")
         f.do(f"store ptr {f(f'load ptr, ptr {place}')}, ptr {element(f, 'ptr', '%old', at)}")
         f.do(f"store ptr {value}, ptr {place}")
+    f.branch(f("icmp eq ptr %loans, null"), "give", "gone")
+    f.place("give")
     done = method(f, table, table.load(f, "commits"), "release")
     table.call(f, "void", "Py_DecRef", ("ptr", done))
+    f.jump("gone")
+    f.place("gone")
     with f.loop("0", "%count") as at:  # whose memory is freed here, under no lock
         table.call(f, "void", "Py_DecRef", ("ptr", load_at(f, "ptr", "%old", at)))
-    guard(f, f(f"icmp eq ptr {f(f'load ptr, ptr {error[0]}')}, null"))
     f.ret("i1 true")
     f.place("miss")
-    table.call(f, "void", "PyErr_Restore", *[("ptr", f(f"load ptr, ptr {each}"))
-                                             for each in error])
     f.ret("i1 false")
     return f

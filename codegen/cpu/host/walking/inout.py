@@ -95,7 +95,7 @@ def _hand() -> FunctionText:
     program so in the place of keywords, null if none is. The results that ``cells`` get are the
     last ones, from ``first`` on."""
     f = host_function("ptr", "weft_hand", "ptr inout", "ptr flat", "ptr handed", "i64 results",
-                      "ptr cells", "i64 first")
+                      "ptr cells", "i64 first", "ptr loans")
     count = f("load i64, ptr %inout")
     guard(f, f(f"icmp ne i64 {count}, 0"))
     with f.loop("0", "%results") as at:
@@ -114,12 +114,15 @@ def _hand() -> FunctionText:
         f.place(ask)
         cell = load_at(f, "ptr", "%cells", f(f"sub i64 {result}, %first"))
         lent = f(f"call i1 @weft_lend(ptr {cell}, ptr {array})")
+        with f.when(lent):
+            f.do(f"store ptr {element(f, 'ptr', '%handed', '%first')}, ptr %loans")
+        last = f.block
         f.jump(there)
         f.place(own)
         may = f(f"and i1 {dense}, {f(f'icmp ne i64 {how}, {COPIED}')}")
         f.jump(there)
         f.place(there)
-        with f.when(f(f"phi i1 [ {lent}, %{ask} ], [ {may}, %{own} ]")):
+        with f.when(f(f"phi i1 [ {lent}, %{last} ], [ {may}, %{own} ]")):
             f.do(f"store ptr {array}, ptr {element(f, 'ptr', '%handed', result)}")
             f.do(f"store ptr inttoptr (i64 {HANDED} to ptr), ptr {any_}")
     f.ret(f"ptr {f(f'load ptr, ptr {any_}')}")

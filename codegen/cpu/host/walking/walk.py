@@ -122,6 +122,7 @@ class _Walk:
     def _run(self) -> str:
         """Call the program, and note its results; what it gives."""
         f, flat, params = self.f, self.at["params"], self.number["params"]
+        f.do(f"store ptr null, ptr {self.loans}")
         self.put("code", "ptr", self.section("sources"))
         guard(f, f(f"call i1 @weft_flat(ptr {self.state}, ptr {flat}, i64 {params})"), "busy")
         guard(f, f(f"call i1 @weft_apart(ptr {self.section('inout')}, ptr {flat}, i64 {params})"),
@@ -130,10 +131,7 @@ class _Walk:
         guard(f, f(f"call i1 @weft_alone(ptr {self.state})"), "busy")
         keywords = f(f"call ptr @weft_hand(ptr {self.section('inout')}, ptr {flat}, "
                      f"ptr {self.at['handed']}, i64 {self.every}, ptr {self.section('cells')}, "
-                     f"i64 {self.number['results']})")
-        last = element(f, "ptr", self.at["handed"], self.number["results"])
-        lent = f(f"select i1 {f(f'icmp eq ptr {keywords}, null')}, ptr null, ptr {last}")
-        f.do(f"store ptr {lent}, ptr {self.loans}")
+                     f"i64 {self.number['results']}, ptr {self.loans})")
         made = f(f"call ptr {self.function}(ptr null, ptr {flat}, i64 {params}, ptr {keywords})")
         guard(f, f(f"icmp ne ptr {made}, null"), "raised")
         guard(f, f(f"icmp ne ptr {made}, {self.table.load(f, 'NotImplemented')}"), "unfit")
