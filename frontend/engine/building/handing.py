@@ -26,12 +26,13 @@ def handed(traced: Traced, plan: Plan, donated: Collection[str]) -> list[Handed]
     """The arguments that are written, and of those that are donated the ones that a result may be.
 
     A result is an argument's memory from the start if nothing can fail any more when the program is
-    done, as the ``__init__`` of a class of the user's could that results are put into."""
+    done: neither the ``__init__`` of a class of the user's that results are put into, nor the wait
+    for the lock under which variables get their values."""
     places = {id(param): at for at, param in enumerate(traced.graph.params)}
     given = [(at, entry) for at, entry in enumerate(traced.leaves) if entry.param is not None]
     params = {at: places[id(entry.param)] for at, entry in given} | {
         at: places[id(each.param)] for at, each in enumerate(traced.captures, len(traced.leaves))}
-    last = _runs_no_code(traced.out_tree)
+    last = _runs_no_code(traced.out_tree) and not any(slot.var for slot in plan.results)
     first = sum(not slot.var for slot in plan.results) - len(traced.written)
 
     def may(param: int, result: int) -> bool:
