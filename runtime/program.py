@@ -1,7 +1,8 @@
 """Run a compiled plan: arguments in, results out, variables read before and committed after.
 
-New values of variables are results like all others, in memory of their own, and committed once the
-program has succeeded: a failed step leaves every variable as it was. Steps that write a variable
+New values of variables are results like all others, and committed once the program has succeeded: a
+failed step leaves every variable as it was. Here they are in memory of their own; native calls may
+make them in that of the last values. Steps that write a variable
 take turns from their reading on, or for the commit alone if they read none of those they write or
 are asynchronous; all others run side by side. ``state`` has the rules.
 """

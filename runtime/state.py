@@ -8,8 +8,8 @@ Where the cell is the last holder, a step may make the next value of the last on
 cell lends it to native code, and has no value until it is given back. Only a step lends that cannot
 fail any more when it begins to write (``passes/memory/handing``). Who asks meanwhile bars further
 loans and looks again and again: he waits for no lock, as whoever has that may wait for one of his.
-In the very thread of the step, he gets a copy of what is not written yet: nothing else runs there
-once it is.
+In the very thread of the step, a finalizer may ask before the first write, and gets a copy: from
+then on no other code runs there (no handler of a signal at all), until what was lent is given back.
 
     cut     the values of several cells at one moment
     commit  new values for several cells, seen all or not at all
@@ -61,7 +61,7 @@ COMMITS = threading.RLock()
 """The lock that makes cuts and commits whole."""
 _SERIALS = itertools.count()
 
-_held = operator.attrgetter("held")  # AttributeError: it is lent
+_held = operator.attrgetter("held")
 _freeze = operator.methodcaller("setflags", False)
 _lock = operator.attrgetter("lock")
 _serial = operator.attrgetter("serial")
@@ -73,7 +73,8 @@ _exhaust = deque[Any](maxlen=0).extend  # runs an iterator to its end
 
 class Cell:
     """The place of one variable's value; see the module docstring. To read it alone, ask for
-    ``value``; to replace it, ``commit``."""
+    ``value``; to replace it, ``commit``. ``held`` is not set, and asking for it an AttributeError,
+    while the value is lent."""
 
     __slots__ = ("__weakref__", "held", "lent", "lock", "serial")
     living: ClassVar[WeakSet[Cell]] = WeakSet()  # whose locks a forked child makes anew
@@ -106,7 +107,7 @@ def peek(cells: Sequence[Cell]) -> list[Value]:
             return list(map(_held, cells))
     except AttributeError:
         pass
-    LOANS.acquire()
+    LOANS.bar()
     try:
         while any(map(_is_lent_elsewhere, cells)):
             time.sleep(_PAUSE)
@@ -125,32 +126,21 @@ def _is_lent_elsewhere(cell: Cell) -> bool:
 
 
 class _Loans:
-    """What keeps cells from lending their values, for as long as anybody has taken it; taken as a
-    lock is, by any number at once."""
+    """Who wants no cell to lend its value: any number at once, counted in ``barred``, which native
+    code asks. Taken as a lock is, when all that was lent is given back."""
 
     def __init__(self) -> None:
         self.barred, self.counting = ctypes.c_int64(), threading.RLock()
 
-    def acquire(self, blocking: bool = True) -> bool:
+    def bar(self) -> None:
+        """From now on nothing is lent, until as many have released it."""
         self._count(1)
-        return True
 
     def release(self) -> None:
         self._count(-1)
 
-    def _count(self, more: int) -> None:
-        with self.counting:
-            self.barred.value += more
-
-
-class _Returned(_Loans):
-    """What is taken when no cell has lent its value any more."""
-
-    def __init__(self, loans: _Loans) -> None:
-        self.barred, self.counting = loans.barred, loans.counting
-
     def acquire(self, blocking: bool = True) -> bool:
-        super().acquire()
+        self.bar()
         while any(map(_is_lent_elsewhere, list(Cell.living))):
             if not blocking:
                 self.release()
@@ -158,9 +148,12 @@ class _Returned(_Loans):
             time.sleep(_PAUSE)
         return True
 
+    def _count(self, more: int) -> None:
+        with self.counting:
+            self.barred.value = max(self.barred.value + more, 0)  # a child begins with 0 anew
+
 
 LOANS = _Loans()
-_RETURNED = _Returned(LOANS)
 
 
 def cut(cells: Sequence[Cell]) -> list[Array]:
@@ -260,12 +253,14 @@ def assign(cells: Sequence[Cell], values: Sequence[Array]) -> None:
 
 
 def _forked() -> None:
-    """In a forked child, no other thread is left to release the locks of its updates."""
+    """In a forked child, no other thread is left to release the locks of its updates. A step that
+    forks, in a finalizer, goes on there with those that it has."""
     for cell in list(Cell.living):
-        cell.lock = threading.RLock()
+        if not written_here(cell):
+            cell.lock = threading.RLock()
     LOANS.barred.value = 0
 
 
 # In a child, nobody would give back what is lent.
-held(lambda: (COMMITS, LOANS.counting, _RETURNED))
+held(lambda: (COMMITS, LOANS.counting, LOANS))
 os.register_at_fork(after_in_child=_forked)

@@ -5,8 +5,8 @@
 
 Parameters are never written to unless a caller says so. Only plans that cannot fail, nor be ended,
 once they have begun to write there are for that: such a step is done, or it never was. Loops and
-branches are taken for something that may fail, and functions of the host for something that may
-do whatever it likes, wait for who wants to have the parameter among it.
+branches count as calls that may fail. A plan that calls functions of the host has none: such a
+function may wait for another thread that waits for the parameter, the value of a variable.
 """
 
 from __future__ import annotations

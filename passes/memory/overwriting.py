@@ -28,8 +28,9 @@ def overwritable(kernel: Kernel) -> dict[str, frozenset[str]]:
     """For each parameter that is written, the ones whose memory it may be given.
 
     Every point reads an element and then writes the same one, which no other point touches: all
-    axes take part in the index, and there are no loops in order and no masked stores. What a
-    product is made of is read for other points, too; what is made of the product only with it.
+    axes take part in the index, and there are no loops in order and no masked stores. Of
+    ``y = w - (x @ v) * w``, y may be w, which is read once the sum of a point is there; but neither
+    x nor v, whose elements other points read, too.
     """
     summed = {axis for stmt in kernel.body if isinstance(stmt, Contract) for axis in stmt.axes}
     if any(axis.kind == "seq" and axis.name not in summed for axis in kernel.axes):

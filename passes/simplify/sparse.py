@@ -23,7 +23,7 @@ from ...ir.record import record
 from ...ir.types import I64, TensorType
 from .rewrite import Match, Replace, Rewriter, Rule, is_constant
 
-_MOST = 16      # nodes of an update
+_MOST = 16      # values that an update is computed from, element by element
 _FEW = 64       # rows of which each is compared with each other
 _SMALL = 4096   # elements that are computed at once sooner than it is told which are to be
 _TABLE = 1 << 15  # rows, of which a number that is not known is few
@@ -77,7 +77,7 @@ def _changed_rows(name: str, at: int) -> Replace:
 
     def replace(r: Rewriter, match: Match) -> Value | None:
         array, change = (match[letter] for letter in ("xy" if at == 0 else "yx"))
-        sums = _sums_in(change) if _may_be(change) else None
+        sums = _sums_in(change)
         if not sums or array.shape != change.shape or array.dtype.name in OPS["scatter"].wider:
             return None
         axes = next(iter(sums.values())).axes
@@ -103,16 +103,6 @@ def _changed_rows(name: str, at: int) -> Replace:
         return found
 
     return replace
-
-
-def _may_be(value: Value) -> bool:
-    """Whether something is added to zeros next to a value; most updates are told apart by that."""
-    node = value.node
-    for _ in range(_MOST):
-        if node is None or node.op.kind is not Kind.MAP:
-            break
-        node = next((each.node for each in node.inputs if constant_of(each) is None), None)
-    return node is not None and node.op is OPS["scatter_add"]
 
 
 def _are_few(count: Dim, rows: Dim, rest: Dim) -> bool:
@@ -149,7 +139,9 @@ def _computed(
 
 
 class _Rows:
-    """The rows that are changed, each as often as it is named: ``indices`` and ``shape``."""
+    """The rows that are changed, ``count`` of them, each as often as it is named: the ``indices``
+    of all parts, one part behind the other, and the ``shape`` of the rows. ``_starts`` has where a
+    part begins, by its indices: where two parts have the same, either will do."""
 
     def __init__(
         self, r: Rewriter, parts: Sequence[tuple[Value, tuple[Value, ...]]],
@@ -191,7 +183,8 @@ class _Rows:
         return found
 
     def _first_of_equals(self, sizes: tuple[Dim, ...]) -> Value:
-        """For each of the rows, the number of the first one that has the same place."""
+        """For each of the rows, the number of the first one that has the same place; sorts keep
+        equal ones in turn."""
         r, count = self.r, self.count
         keys = self._keys(sizes)
         each = TensorType(I64, (count,))

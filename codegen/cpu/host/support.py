@@ -151,7 +151,7 @@ def _serve(table: ImportTable) -> FunctionText:
     status = f("call i32 @weft_run(ptr %constants, ptr %pointers, ptr %dims, ptr %given, "
                f"ptr %table, ptr {call})")
     guard(f, f(f"icmp eq i32 {status}, 0"), "failed")
-    _return_results(f, table, "%results", count)
+    _return_results(f, table, "%results", count, "%given")
     f.place("failed")
     cases = ((ABORTED, "ended"), (NO_MEMORY, "undo"), (MISFIT, "undo"))
     f.do(f"switch i32 {status}, label %raise [ "
@@ -220,7 +220,9 @@ def _tell_unheard(f: FunctionText, table: ImportTable) -> None:
     f.place(go)
 
 
-def _return_results(f: FunctionText, table: ImportTable, results: str, count: str) -> None:
+def _return_results(
+    f: FunctionText, table: ImportTable, results: str, count: str, given: str
+) -> None:
     with f.loop("0", header_word(f, "scalars")) as i:
         place = element(f, "ptr", results, i)
         array, done = f(f"load ptr, ptr {place}"), f.fresh("done")
@@ -236,8 +238,15 @@ def _return_results(f: FunctionText, table: ImportTable, results: str, count: st
     f.place("single")
     f.ret(f"ptr {load_at(f, 'ptr', results, 0)}")
     f.place("several")
-    # made after the run: a tuple can start the garbage collector, and that any code
+    # made after the run: a tuple can start the garbage collector, and that any code; not where
+    # the caller's memory is written, and he has not said so yet
+    collects = f.alloca("i32", 1, 8)
+    f.do(f"store i32 0, ptr {collects}")
+    with f.when(f(f"icmp ne ptr {given}, null")):
+        f.do(f"store i32 {table.call(f, 'i32', 'PyGC_Disable')}, ptr {collects}")
     made = table.call(f, "ptr", "PyTuple_New", ("i64", count))
+    with f.when(f(f"icmp ne i32 {f(f'load i32, ptr {collects}')}, 0")):
+        table.call(f, "i32", "PyGC_Enable")
     guard(f, f(f"icmp ne ptr {made}, null"), "undo")
     with f.loop("0", count) as i:
         item = ("ptr", load_at(f, "ptr", results, i))

@@ -9,6 +9,7 @@ where nobody has it. ``runtime.state`` has the rules that all who read or replac
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -110,16 +111,15 @@ class Variable(ArrayMethods):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        shape: tuple[int, ...] = self.cell.value.shape
-        return shape
+        return tuple(dim for dim in self.type.shape if isinstance(dim, int))
 
     @property
     def ndim(self) -> int:
-        return self.cell.value.ndim
+        return self.type.rank
 
     @property
     def size(self) -> int:
-        return self.cell.value.size
+        return math.prod(self.shape)
 
     def __repr__(self) -> str:
         return f"Variable<{self.type} {self.name!r}>"

@@ -22,6 +22,7 @@ from ..layout import (
     load_at,
     python_field,
     type_of,
+    verdict,
 )
 from ..pool import ImportTable
 from .state import get, method, next_word, push, slot
@@ -53,9 +54,7 @@ def emit_flat(table: ImportTable) -> FunctionText:
         f.do(f"store ptr {value}, ptr {target}")
         f.jump("next")
         f.place("next")
-    f.ret("i1 true")
-    f.place("miss")
-    f.ret("i1 false")
+    verdict(f)
     return f
 
 
@@ -74,15 +73,13 @@ def emit_lend(table: ImportTable) -> FunctionText:
     guard(f, f(f"icmp eq i32 {flags}, {DENSE | OWN}"))
     f.do(f"store ptr %array, ptr {slot(f, table, '%cell', 'cell.lent')}")
     f.do(f"store ptr null, ptr {held}")
-    f.ret("i1 true")
-    f.place("miss")
-    f.ret("i1 false")
+    verdict(f)
     return f
 
 
 def emit_return(table: ImportTable) -> FunctionText:
     """Give back what was lent; ``loans`` has an array for each cell that did, and may be null. A
-    step in the middle of this one, in a signal's handler, may have given the cell another value."""
+    step in the middle of this one, in a finalizer, may have given the cell another value."""
     f = host_function("void", "weft_return", "ptr cells", "ptr loans", "i64 count")
     guard(f, f("icmp ne ptr %loans, null"))
     with f.loop("0", "%count") as at:
@@ -171,7 +168,5 @@ def emit_commit(table: ImportTable) -> FunctionText:
     f.place("gone")
     with f.loop("0", "%count") as at:  # whose memory is freed here, under no lock
         table.call(f, "void", "Py_DecRef", ("ptr", load_at(f, "ptr", "%old", at)))
-    f.ret("i1 true")
-    f.place("miss")
-    f.ret("i1 false")
+    verdict(f)
     return f

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .....ir.plans.walk import ATTRIBUTES, LIST, WHOLE
 from ...text import FunctionText
-from ..layout import guard, host_function, load_at
+from ..layout import guard, host_function, load_at, verdict
 from ..pool import ImportTable
 from .state import get, next_word
 
@@ -33,9 +33,7 @@ def _alone() -> FunctionText:
         next_word(f)
         with f.loop("0", next_word(f)):
             next_word(f)
-    f.ret("i1 true")
-    f.place("miss")
-    f.ret("i1 false")
+    verdict(f)
     return f
 
 
@@ -77,7 +75,5 @@ def _fill(table: ImportTable) -> FunctionText:
         guard(f, f(f"icmp eq i32 {status}, 0"))
         f.jump(done)
         f.place(done)
-    f.ret("i1 true")
-    f.place("miss")
-    f.ret("i1 false")
+    verdict(f)
     return f

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 
 from .....ir.plans.walk import GUARDS
 from ...text import FunctionText
-from ..layout import DENSE, element, guard, host_function, load_at, python_field, type_of
+from ..layout import (
+    DENSE,
+    element,
+    guard,
+    host_function,
+    load_at,
+    python_field,
+    type_of,
+    verdict,
+)
 from ..pool import ImportTable
 from .match import same_or_equal
 from .state import next_word, push, switch
@@ -79,9 +88,7 @@ def emit_guards(table: ImportTable) -> FunctionText:
         _guard_content(f, table, register())
         f.jump("next")
         f.place("next")
-    f.ret("i1 true")
-    f.place("miss")
-    f.ret("i1 false")
+    verdict(f)
     return f
 
 

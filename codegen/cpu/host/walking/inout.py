@@ -11,7 +11,17 @@ from __future__ import annotations
 
 from .....ir.plans.walk import COPIED, DONATED, HANDED, INOUT, LENT
 from ...text import FunctionText
-from ..layout import DENSE, WRITEABLE, element, guard, host_function, load_at, python_field, type_of
+from ..layout import (
+    DENSE,
+    WRITEABLE,
+    element,
+    guard,
+    host_function,
+    load_at,
+    python_field,
+    type_of,
+    verdict,
+)
 from ..pool import ImportTable
 
 
@@ -84,16 +94,14 @@ def _apart(table: ImportTable) -> FunctionText:
             f.place(on)
         f.jump(written)
         f.place(written)
-    f.ret("i1 true")
-    f.place("miss")
-    f.ret("i1 false")
+    verdict(f)
     return f
 
 
 def _hand() -> FunctionText:
     """Behind the arguments of the program, note which of them are its results, too; what tells the
     program so in the place of keywords, null if none is. The results that ``cells`` get are the
-    last ones, from ``first`` on."""
+    last ones, from ``first`` on; ``loans`` is told where those that are lent are noted."""
     f = host_function("ptr", "weft_hand", "ptr inout", "ptr flat", "ptr handed", "i64 results",
                       "ptr cells", "i64 first", "ptr loans")
     count = f("load i64, ptr %inout")
@@ -145,7 +153,5 @@ def _update(table: ImportTable) -> FunctionText:
         with f.when(f(f"and i1 {kept}, {f(f'icmp ne ptr {new}, {array}')}")):
             status = table.call(f, "i32", "PyArray_CopyInto", ("ptr", array), ("ptr", new))
             guard(f, f(f"icmp eq i32 {status}, 0"))
-    f.ret("i1 true")
-    f.place("miss")
-    f.ret("i1 false")
+    verdict(f)
     return f

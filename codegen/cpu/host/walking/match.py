@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .....ir.plans.walk import HEADER, MATCH
 from ...text import FunctionText
-from ..layout import element, guard, host_function, load_at, type_of
+from ..layout import element, guard, host_function, load_at, type_of, verdict
 from ..pool import ImportTable
 from .state import next_word, push, switch
 
@@ -35,9 +35,7 @@ def emit_bind() -> FunctionText:
         guard(f, f(f"icmp eq ptr {f(f'load ptr, ptr {here}')}, null"))  # else it is given twice
         value = load_at(f, "ptr", "%args", f(f"add i64 %nargs, {at}"))
         f.do(f"store ptr {value}, ptr {here}")
-    f.ret("i1 true")
-    f.place("miss")
-    f.ret("i1 false")
+    verdict(f)
     return f
 
 
@@ -100,9 +98,7 @@ def emit_match(table: ImportTable) -> FunctionText:
         guard(f, f(f"icmp ne ptr {item}, null"))
         push(f, "owned", "kept", item)
         guard(f, f(f"call i1 @weft_match(ptr %state, ptr {item})"))
-    f.ret("i1 true")
-    f.place("miss")
-    f.ret("i1 false")
+    verdict(f)
     return f
 
 

@@ -154,11 +154,10 @@ class _Walk:
         before, first, put = f.block, f.fresh("first"), f.fresh("put")
         f.branch(f(f"icmp eq ptr {f(f'load ptr, ptr {self.loans}')}, null"), put, first)
         f.place(first)
-        guard(f, self._commit(), "lost")
-        there = f.block
+        self._commit()  # which waits for nothing then
         f.jump(put)
         f.place(put)
-        done = f(f"phi i1 [ false, %{before} ], [ true, %{there} ]")
+        done = f(f"phi i1 [ false, %{before} ], [ true, %{first} ]")
         self.put("code", "ptr", self.section("build"))
         answer = f(f"call ptr @weft_build(ptr {self.state})")
         guard(f, f(f"icmp ne ptr {answer}, null"), "lost")
