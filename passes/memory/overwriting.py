@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from ...ir.indices.index import symbols_of
 from ...ir.kernels.access import may_share
-from ...ir.kernels.kernel import Contract, Kernel, Load, Store
+from ...ir.kernels.kernel import Contract, Kernel, Store
 from ...ir.plans.plan import KernelCall
 
 
@@ -29,32 +29,19 @@ def overwritable(kernel: Kernel) -> dict[str, frozenset[str]]:
 
     Every point reads an element and then writes the same one, which no other point touches: all
     axes take part in the index, and there are no loops in order and no masked stores. Of
-    ``y = w - (x @ v) * w``, y may be w, which is read once the sum of a point is there; but neither
-    x nor v, whose elements other points read, too.
+    ``y = w - (x @ v) * w``, y may be w, which is read once the sum of a point is there; neither x
+    nor v, as what a product is made of lacks an axis of the other operand.
     """
     summed = {axis for stmt in kernel.body if isinstance(stmt, Contract) for axis in stmt.axes}
     if any(axis.kind == "seq" and axis.name not in summed for axis in kernel.axes):
         return {}
-    multiplied = _multiplied(kernel)
     moving = {axis.name for axis in kernel.axes if axis.extent != 1} - summed
     stores: dict[str, list[Store]] = {}
     for stmt in kernel.body:
         if isinstance(stmt, Store):
             stores.setdefault(stmt.param, []).append(stmt)
     return {output: frozenset(param.name for param in kernel.params if not param.mutable
-                              and param.name not in multiplied
                               and may_share(kernel, param.name, output))
             for output, places in stores.items()
             if len(places) == 1 and not places[0].guard and not places[0].accumulate
             and moving <= frozenset[str]().union(*map(symbols_of, places[0].indices))}
-
-
-def _multiplied(kernel: Kernel) -> set[str]:
-    """The parameters that products are made of."""
-    needed, found = set[str](), set[str]()
-    for stmt in reversed(kernel.body):
-        if isinstance(stmt, Contract) or stmt.name in needed:
-            needed.update(stmt.operands)
-            if isinstance(stmt, Load):
-                found.add(stmt.param)
-    return found

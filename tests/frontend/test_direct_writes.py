@@ -235,19 +235,6 @@ def test_what_is_made_of_a_product_may_lie_where_it_was(
     assert got.tobytes() == want.tobytes()
 
 
-@pytest.mark.parametrize("target", [None, "x86-64-v3"])
-def test_what_a_product_is_made_of_stays_while_it_is_computed(target: str | None) -> None:
-    def step(s: Any, x: Any, v: Any) -> Any:
-        return (x * s[:, None]) @ v + s
-
-    rng = np.random.default_rng(0)
-    s, x, v = (rng.standard_normal(shape).astype(np.float32) for shape in (70, (70, 90), 90))
-    want, donated = weft.compile(step, target=target)(s, x, v), s.copy()
-    got = weft.compile(step, target=target, donate_argnames="s")(donated, x, v)
-    assert got is not donated
-    assert got.tobytes() == want.tobytes()
-
-
 def test_loops_are_right_wherever_they_write() -> None:
     compiled = weft.compile(in_rounds)
     for _ in range(3):

@@ -359,10 +359,11 @@ def test_a_collector_sees_no_half_of_a_step() -> None:
         step(x)
     kept += [(at,) * size for size in range(1, 8) for at in range(3000)]  # else one is there
     gc.callbacks.append(look)
-    gc.set_threshold(1, 1, 1)
     try:
-        for _ in range(200):
+        for at in range(200):
             held = other.value  # which is not lent then
+            kept += [(at,) * 4 for _ in range(9)]
+            gc.set_threshold(1 + at % 20, 1, 1)  # another of the call's allocations begins it
             kept.append(step(x))
     finally:
         gc.set_threshold(*old)
