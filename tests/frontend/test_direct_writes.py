@@ -235,6 +235,21 @@ def test_what_is_made_of_a_product_may_lie_where_it_was(
     assert got.tobytes() == want.tobytes()
 
 
+@pytest.mark.parametrize("target", [None, "x86-64-v3"])
+@pytest.mark.parametrize("size", [5, 33, 300])
+def test_what_a_product_is_made_of_stays_while_it_is_computed(
+    size: int, target: str | None,
+) -> None:
+    def step(x: Any, w: Any) -> Any:
+        return x @ w + x
+
+    x, w = np.random.default_rng(0).standard_normal((2, size, size)).astype(np.float32)
+    want, donated = weft.compile(step, target=target)(x, w), x.copy()
+    got = weft.compile(step, target=target, donate_argnames="x")(donated, w)
+    assert got is not donated
+    assert got.tobytes() == want.tobytes()
+
+
 def test_loops_are_right_wherever_they_write() -> None:
     compiled = weft.compile(in_rounds)
     for _ in range(3):
