@@ -253,10 +253,10 @@ def assign(cells: Sequence[Cell], values: Sequence[Array]) -> None:
 
 
 def _forked() -> None:
-    """In a forked child, no other thread is left to release the locks of its updates. A step that
-    forks, in a finalizer, goes on there with those that it has."""
+    """In a forked child, no other thread is left to release the locks of its updates. What is lent
+    still is so to a step of this thread, which has forked in a finalizer, and goes on there."""
     for cell in list(Cell.living):
-        if not written_here(cell):
+        if not _is_lent(cell):
             cell.lock = threading.RLock()
     LOANS.barred.value = 0
 

@@ -376,14 +376,21 @@ def test_a_collector_sees_no_half_of_a_step() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
 def test_a_child_of_a_finalizer_goes_on_with_its_step() -> None:
-    """What was made in a step that has locks of its own, forks and is there in the child."""
+    """A step that has lent a value forks before it has written: the child reads that."""
     total, step = counted()
-    with total.cell.lock:
+    cell, value = total.cell, total.value
+    with cell.lock:
+        cell.lent = value
+        del cell.held  # as native code does
         child = os.fork()
         if child == 0:
-            os._exit(0 if total.cell.lock._is_owned() else 1)  # type: ignore[attr-defined]
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+            signal.alarm(20)
+            os._exit(int(total.value[0] != 2.0))
+        cell.held = value
+        del cell.lent
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     step()
+    assert total.value[0] == 3.0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
