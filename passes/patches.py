@@ -16,7 +16,7 @@ from ..ir.ops.control.region import Branching, Looping
 from ..ir.ops.table import OPS
 from ..ir.types import I64, TensorType
 from .clone import Clone
-from .simplify.written import Update, update_of
+from .simplify.written import Region, region_of
 
 FEW = 4  # elements of an array for each that is written, from which on it is stored
 
@@ -42,13 +42,13 @@ class _Stores:
         self.builder = Builder(self.clone.graph, OPS, share=False, fold=False)
         # Memory of the loop's, and what becomes of it.
         self.own = {graph.params[number] for number in own}
-        self.waiting: dict[Value, tuple[Node, Update]] = {}
+        self.waiting: dict[Value, tuple[Node, Region]] = {}
 
     def graph(self) -> Graph:
         """The new graph."""
         self.clone.params()
         for node in self.old.nodes:
-            update = update_of(node.results[0]) if node.op is OPS["select"] and (
+            update = region_of(node.results[0]) if node.op is OPS["select"] and (
                 not node.after) else None
             if update is not None and update.base in self.own and _is_small(update):
                 self.own.add(node.results[0])
@@ -57,7 +57,7 @@ class _Stores:
             for value in node.inputs:
                 self._store(value)
             self._copy(node)
-            if node.op is OPS["scatter"] and node.inputs[0] in self.own:
+            if node.op in (OPS["scatter"], OPS["scatter_add"]) and node.inputs[0] in self.own:
                 self.own.add(node.results[0])
         for value in self.old.results:
             self._store(value)
@@ -73,7 +73,7 @@ class _Stores:
             with self.builder.like(node):
                 self.clone.values[result] = self._patched(node, update)
 
-    def _patched(self, node: Node, update: Update) -> Value:
+    def _patched(self, node: Node, update: Region) -> Value:
         if update.patch is not None:
             patch = self.clone.values[update.patch]
         else:
@@ -96,13 +96,14 @@ class _Stores:
             copy.attrs = with_bodies(node, lambda graph: _stored(graph, ()))
 
 
-def _is_small(update: Update) -> bool:
-    whole = update.base.type.size
-    return isinstance(whole, int) and 0 < product(update.count) * FEW <= whole  # type: ignore[operator]
+def _is_small(update: Region) -> bool:
+    """Whether a region has few elements, or so many as each round says."""
+    whole, part = update.base.type.size, product(update.count)
+    return isinstance(whole, int) and (not isinstance(part, int) or 0 < part * FEW <= whole)
 
 
 def store_patch(
-    b: Any, array: Value, patch: Value, update: Update, at: Mapping[int, Value]
+    b: Any, array: Value, patch: Value, update: Region, at: Mapping[int, Value]
 ) -> Value:
     """An array with a patch stored: at an index of each of the axes ``at``, and in the others,
     which are those of the update, at its places. ``b`` builds nodes."""
@@ -116,7 +117,9 @@ def store_patch(
     axes, indices = [*at], [*at.values()]
     for number in one:
         axes.append(left[number])
-        indices.append(b.full(update.low[number], TensorType(I64, ())))
+        low = update.low[number]
+        indices.append(b.dim(size=low) if not isinstance(low, int) else
+                       b.full(low, TensorType(I64, ())))
     indices = [b.broadcast(index, shape=shape, axes=()) if shape else index for index in indices]
     for place, number in enumerate(some):
         axes.append(left[number])
@@ -130,5 +133,6 @@ def store_patch(
     order = tuple([kept.index(number) for number in (*some, *rest)])
     if order != tuple(range(len(order))):
         patch = b.transpose(patch, perm=order)
-    made: Value = b.scatter(array, patch, *indices, axes=tuple(axes))
+    inside = ("",) * len(at) + ("all",) * (len(axes) - len(at))
+    made: Value = b.scatter(array, patch, *indices, axes=tuple(axes), inside=inside)
     return made

@@ -61,7 +61,7 @@ def program_parts(
     table = StepTable(plan, target, pool)
     functions = [emit_kernel(kernel, target, pool) for kernel in plan.kernels.values()
                  if kernel.name in table.launched]
-    if symbols:
+    if symbols or plan.requires:
         functions.append(_fits(plan, symbols))
     if plan.times:
         functions += clock_functions(plan)
@@ -151,7 +151,7 @@ def _program(
     else:
         f = FunctionText("i32", plan.name, params)
     memory = "%memory" if large else f.alloca("i64", size // 8, align=16)
-    if symbols:
+    if symbols or plan.requires:
         fits = f(f"call i32 @{plan.name}_fits(ptr %dims)")
         return_if(f, f(f"icmp ne i32 {fits}, 0"), fits)
     dims = _load_dims(f, plan, symbols)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import Error, OutOfRangeError, UnsupportedError, error
-from ...ir.indices.dims import differ
+from ...ir.indices.proof import differ
 from ...ir.types import keeps_kind
 from ..tracing.arrays import views
 from ..tracing.arrays.grid import Grid

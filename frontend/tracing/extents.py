@@ -10,19 +10,25 @@ from __future__ import annotations
 from typing import cast
 
 from ...ir.graph import Graph, Value, all_nodes
-from ...ir.indices.dims import node_requirements, nonnegative
-from ...ir.indices.index import Expr, symbol, symbols_of
+from ...ir.indices.dims import node_requirements
+from ...ir.indices.index import Dim, Expr, symbol, symbols_of
+from ...ir.indices.proof import nonnegative
 from ...ir.ops.table import OPS
 from ...ir.plans.partition import sizes_measured
 from ...ir.types import I64
 from .arrays.selection import computed_alike
+from .context.distance import is_natural_in_rounds, told_by_rounds
 from .context.recorder import TraceContext
-from .values.tracer import Tracer
+from .values.tracer import SymbolicDim, Tracer
 
 
-def size_of(number: Tracer) -> Expr:
-    """The size that a traced integer without dims says; negative ones fail the step (W103)."""
+def size_of(number: Tracer) -> Dim:
+    """The size that a traced integer without dims says, or that rounds tell; negative ones fail the
+    step (W103)."""
     ctx = cast(TraceContext, number.context())
+    told = told_by_rounds(ctx, number)
+    if isinstance(told, SymbolicDim) and is_natural_in_rounds(ctx, told.expr):
+        return told.expr
     value: Value = ctx.value_of(number)
     known = _known(ctx, value)
     if known is not None:

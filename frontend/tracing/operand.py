@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import Error, error
-from ...ir.indices.dims import differ, nonnegative, smaller
 from ...ir.indices.index import Dim, Expr, divide, product
+from ...ir.indices.proof import differ, nonnegative, smaller
 from ...ir.loc import Loc
 from ...ir.types import BOOL, I64, DType, NoDTypeError, TensorType, as_dtype
 from ..face.source import user_loc

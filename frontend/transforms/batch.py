@@ -12,8 +12,8 @@ from typing import Any
 
 from ...ir.diagnose import error
 from ...ir.graph import effects_of, writes
-from ...ir.indices.dims import differ
 from ...ir.indices.index import Dim
+from ...ir.indices.proof import differ
 from ...ir.types import I64, TensorType
 from ...passes.transform.batch import batch
 from ...passes.transform.examples import Batched

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...ir.diagnose import error
-from ...ir.indices.dims import larger
+from ...ir.indices.proof import larger
 from ...ir.ops.control.region import ENDLESS
 from ..engine.eager import run_eagerly
 from ..face import tree

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...ir.diagnose import error
-from ...ir.indices.dims import differ
+from ...ir.indices.proof import differ
 from ...passes.transform import forward
 from ..engine.eager import run_eagerly
 from ..face import tree

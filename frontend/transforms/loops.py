@@ -11,8 +11,8 @@ from typing import Any
 
 from ...ir.diagnose import Error, error
 from ...ir.graph import effects_of, writes
-from ...ir.indices.dims import differ
 from ...ir.indices.index import Dim, symbol, symbols_of
+from ...ir.indices.proof import differ
 from ...ir.ops.control.region import ENDLESS
 from ...ir.ops.table import OPS
 from ...ir.record import field, record, replace
@@ -20,7 +20,7 @@ from ..face import tree
 from ..face.source import definition, user_loc
 from ..tracing.arrays.selection import computed_alike
 from ..tracing.context.active import current
-from ..tracing.context.distance import tell_end
+from ..tracing.context.distance import goes_by_rounds, tell_end
 from ..tracing.context.recorder import TraceContext
 from ..tracing.operand import cast, matched, to_tracer
 from ..tracing.trace import Region, trace_region
@@ -123,11 +123,11 @@ class _Carry:
         raise ChangedError(at, problem) if self.what in ("while", "for") else problem
 
     def _is_measured(self, shape: Sequence[Dim]) -> bool:
-        """Whether each round of one of Python's loops measures a size of that shape."""
+        """Whether each round of one of Python's loops has a size of that shape of its own."""
         sizes = {name for _, size in current().extents
                  for name in symbols_of(size)}
-        return self.what in ("while", "for") and any(
-            not sizes.isdisjoint(symbols_of(dim)) for dim in shape)
+        return self.what in ("while", "for") and (goes_by_rounds(current(), *shape) or any(
+            not sizes.isdisjoint(symbols_of(dim)) for dim in shape))
 
     def _changed(self, tracer: Tracer, slot: Slot, path: str) -> Error:
         code = "W111" if tracer.type.shape == slot.type.shape else "W102"

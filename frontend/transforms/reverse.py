@@ -19,7 +19,7 @@ import numpy as np
 
 from ...ir.diagnose import Error, UnsupportedError, error
 from ...ir.graph import Graph, Value
-from ...ir.indices.dims import differ
+from ...ir.indices.proof import differ
 from ...ir.types import TensorType, as_dtype
 from ...passes.transform import reverse
 from ...passes.transform.emit import emit_graph

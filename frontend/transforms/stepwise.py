@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from ...ir.diagnose import error
-from ...ir.indices.dims import differ
 from ...ir.indices.index import Dim, product
+from ...ir.indices.proof import differ
 from ...ir.types import I64
 from ..numpy_api.arrange.shape import moveaxis, ravel
 from ..numpy_api.elements.elementwise import apply, name_of, writable

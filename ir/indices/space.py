@@ -135,9 +135,10 @@ def known_stores(node: Node) -> list[Dim | None] | None:
     places = natural(shape)
     found: list[Dim | None] = []
     apart: set[str] = set()
-    for axis, operand in zip(node.attrs["axes"], indices, strict=True):
+    known = node.attrs.get("inside", ("",) * len(indices))
+    for axis, operand, told in zip(node.attrs["axes"], indices, known, strict=True):
         expr = _constant_index(operand, places)
-        inside = expr is not None and _is_below(expr, base.shape[axis])
+        inside = expr is not None and (told == "all" or _is_below(expr, base.shape[axis]))
         found.append(expr if inside else None)
         if inside and isinstance(expr, Expr) and all(
                 not atoms or (len(atoms) == 1 and isinstance(atoms[0], Symbol))

@@ -13,10 +13,12 @@ Values are named as in the graph, or body, that the call stands in.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from ..graph import Graph
 from ..indices.index import Dim
+from ..indices.rounds import Counts
 from ..loc import Loc
 from ..record import record, replace
 from .plan import KernelCall
@@ -109,6 +111,22 @@ def all_calls(calls: Iterable[Call]) -> Iterator[Call]:
             yield from call.calls
         for body in bodies_of(call):
             yield from all_calls(body.calls)
+
+
+def calls_in_rounds(
+    calls: Iterable[Call], counts: Counts = MappingProxyType({})
+) -> Iterator[tuple[Call, Counts]]:
+    """All calls of a tree, with the counts of the rounds that each is made in, where these have an
+    end."""
+    for call in calls:  # recursion is by nesting of bodies only
+        yield call, counts
+        if isinstance(call, GroupCall):
+            yield from calls_in_rounds(call.calls, counts)
+        inner = counts
+        if isinstance(call, LoopCall) and call.count is not None:
+            inner = {**counts, call.index: call.count}
+        for body in bodies_of(call):
+            yield from calls_in_rounds(body.calls, inner)
 
 
 def kernel_calls(calls: Iterable[Call]) -> Iterator[KernelCall]:

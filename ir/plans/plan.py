@@ -47,10 +47,12 @@ the doors to functions of the host and to the plans of other devices:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal
 
 from ..graph import Node
 from ..indices.index import Dim, ceil_div, product, symbol, symbols_of
+from ..indices.rounds import Counts, rounds_behind
 from ..indices.walk import evaluate
 from ..kernels.kernel import Kernel
 from ..loc import Loc
@@ -417,18 +419,43 @@ def window_type(window: Window, types: Mapping[str, TensorType]) -> TensorType:
     return whole.with_shape(whole.shape[len(window.indices):])
 
 
-def sizes_of(plan: Plan) -> Iterator[Dim]:
+Rounds = tuple[tuple[str, Dim], ...]  # the names of their numbers, and how many there are
+
+
+def sizes_of(plan: Plan) -> Iterable[tuple[Dim, Rounds]]:
     """Every size of a plan, those of its parameters aside: dims of buffers and of the parameters of
-    kernels, and the extents of axes."""
-    given = {slot.name for slot in plan.params}
-    for name, type_ in plan.types().items():
-        if name not in given:
-            yield from type_.shape
-    for kernel in plan.kernels.values():
-        for param in kernel.params:
-            yield from param.type.shape
-        for axis in kernel.axes:
-            yield axis.extent
+    kernels, and the extents of axes; each with the counts of rounds that it goes by."""
+    found: dict[tuple[Dim, Rounds], None] = {}
+
+    def add(sizes: Iterable[Dim], counts: Counts) -> None:
+        for size in sizes:
+            found[size, tuple(rounds_behind(size, counts).items())] = None
+
+    for slot in plan.results:
+        add(slot.type.shape, {})
+    for step, counts in steps_in_rounds(plan.steps):
+        if isinstance(step, Alloc):
+            add(step.type.shape, counts)
+        if isinstance(step, Launch):
+            kernel = plan.kernels[step.kernel]
+            for param in kernel.params:
+                add(param.type.shape, counts)
+            add((axis.extent for axis in kernel.axes), counts)
+    return found
+
+
+def steps_in_rounds(
+    steps: Iterable[Step], counts: Counts = MappingProxyType({})
+) -> Iterator[tuple[Step, Counts]]:
+    """All steps of a tree, each before those that it holds, with the counts of the rounds that it
+    is run in, where these have an end."""
+    for step in steps:  # recursion is by nesting of steps only
+        yield step, counts
+        inner = counts
+        if isinstance(step, Loop) and step.count is not None:
+            inner = {**counts, step.index: step.count}
+        for body in bodies_of(step):
+            yield from steps_in_rounds(body, inner)
 
 
 def facts_of(plan: Plan) -> tuple[Dim, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from itertools import combinations
 
 from ..diagnose import Error
-from ..indices.dims import nonnegative
+from ..indices.dims import is_surely_size
 from ..indices.index import symbols_of
 from ..indices.walk import evaluate
 from ..kernels.access import may_share
@@ -283,8 +283,8 @@ def _inside(window: Window, type_: TensorType, values: dict[str, int]) -> bool:
 def check_sizes(plan: Plan) -> Problems:
     """No size is negative, whatever the arguments: it is proved, or the plan requires it."""
     facts = facts_of(plan)
-    for size in dict.fromkeys(sizes_of(plan)):
-        if not nonnegative(size, facts):
+    for size, rounds in sizes_of(plan):
+        if not is_surely_size(size, rounds, facts):
             yield None, f"the size {size} may be negative"
 
 

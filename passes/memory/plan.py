@@ -18,8 +18,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ...ir.graph import Graph, Value
-from ...ir.indices.dims import Requirement, nonnegative, not_negative
+from ...ir.indices.dims import Requirement, is_surely_size, not_negative
 from ...ir.indices.index import Dim, ceil_div, product, symbols_of
+from ...ir.indices.rounds import range_of
 from ...ir.kernels.kernel import Kernel
 from ...ir.kernels.workspace import scratch_bytes
 from ...ir.plans.calls import (
@@ -30,7 +31,7 @@ from ...ir.plans.calls import (
     HostCall,
     LoopCall,
     MeasureCall,
-    all_calls,
+    calls_in_rounds,
     kernel_calls,
 )
 from ...ir.plans.plan import (
@@ -95,8 +96,8 @@ def _with_sizes_checked(plan: Plan, needs: Sequence[Requirement]) -> Plan:
     plan = with_needs(needs)
     while True:  # a proof has a budget, and may not be found among more facts
         facts = facts_of(plan)
-        missing = [not_negative(size) for size in dict.fromkeys(sizes_of(plan))
-                   if not nonnegative(size, facts)]
+        missing = [not_negative(range_of(size, dict(rounds))[0]) for size, rounds in sizes_of(plan)
+                   if not is_surely_size(size, rounds, facts)]
         if not missing:
             return plan
         plan = with_needs(missing)
@@ -119,16 +120,16 @@ class _PlanWriter:
         self.results = tuple(Slot(names.unique(value.name), value.type, vars_out.get(at, ""))
                              for at, value in enumerate(graph.results))
         self._alloc_of: dict[Site, Alloc] = {}
-        self.arenas = self._allocate(names, [
-            call.size for call in all_calls(calls) if isinstance(call, MeasureCall)])
+        self.arenas = self._allocate(names, calls)
         self.kernels, self._kernel_name = _kernels(calls)
         self._born: dict[Call, list[Alloc]] = {}
         for site, alloc in self._alloc_of.items():
             self._born.setdefault(site.call, []).append(alloc)
 
-    def _allocate(self, names: _Names, measured: Sequence[str]) -> dict[str, Dim]:
-        """The allocation of each site, in the arena or in the memory of the last of the
-        ``measured`` sizes that it counts on; gives the size of the arena, under "", and of each."""
+    def _allocate(self, names: _Names, calls: Sequence[Call]) -> dict[str, Dim]:
+        """The allocation of each site, in the arena or in the memory of the last of the measured
+        sizes that it counts on, with room for the largest round; gives the size of the arena, under
+        "", and of each."""
         temporary = [site for site in self.sharing.sites if site.home is None]
         types = {site: site.values[0].type for site in temporary if site.values}
         for site in temporary:
@@ -140,6 +141,8 @@ class _PlanWriter:
         for site in temporary:
             if site.next is not None:
                 stems[site.next] = f"{stems[site].removesuffix(':0')}.next"
+        counts = dict(calls_in_rounds(calls))
+        measured = [call.size for call in counts if isinstance(call, MeasureCall)]
         rank = {size: at for at, size in enumerate(measured)}
         homes = {site: max(rank.keys() & symbols_of(product(types[site].shape)),
                            key=rank.__getitem__, default="") for site in temporary}
@@ -148,7 +151,9 @@ class _PlanWriter:
         for size in dict.fromkeys(homes.values()):
             sites = [site for site in temporary if homes[site] == size]
             found, arenas[size] = assign_offsets([
-                Block(site.first, site.last, _rounded(types[site].nbytes)) for site in sites])
+                Block(site.first, site.last,
+                      range_of(_rounded(types[site].nbytes), counts[site.call])[1])
+                for site in sites])
             offsets.update(zip(sites, found, strict=True))
         for site in temporary:
             name = names.unique(stems.get(site, "next"))

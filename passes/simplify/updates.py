@@ -21,7 +21,7 @@ from ...ir.ops.table import OPS
 from ...ir.record import record
 from ..clone import Clone
 from .rewrite import Match, Rewriter, Rule
-from .written import Update, Written, within
+from .written import Update, Written, region_of, within
 
 LETTERS = "xyz"
 SMALL = 8   # elements that are computed one by one where one of them is asked for
@@ -34,7 +34,10 @@ def _slice_update(r: Rewriter, match: Match) -> Any:
     attrs = match.attrs[0]
     start, step, shape = attrs["start"], attrs["step"], attrs["shape"]
     if not all(isinstance(n, int) for part in (start, step, shape) for n in part):
-        return None
+        region = region_of(match.inner[0])  # of a size that is no number: just what was written
+        if region is None or (region.low, region.step, region.count) != (start, step, shape):
+            return None
+        return r.builder.full(region.number, match.type) if region.patch is None else region.patch
     parts = [range(first, first + by * count, by)
              for first, by, count in zip(start, step, shape, strict=True)]
     whole, written = match.inner[0], r.held(Written)

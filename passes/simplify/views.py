@@ -76,6 +76,23 @@ def _broadcast_broadcast(r: Rewriter, match: Match) -> Any:
                        axes=tuple(outer[axis] for axis in inner))
 
 
+def _broadcast_pad(r: Rewriter, match: Match) -> Any:
+    """What repeats a region of a constant, as masks of updates are, is such a region of all of
+    it."""
+    axes, shape, pad = match.attrs[0]["axes"], match.attrs[0]["shape"], match.attrs[1]
+    if match.constant("k") is None or any(shape[axis] != size for axis, size in zip(
+            axes, match.inner[0].shape, strict=True)):
+        return None
+    whole = {axis: at for at, axis in enumerate(axes)}
+    low, high, interior = (tuple(pad[key][whole[axis]] if axis in whole else 0
+                                 for axis in range(len(shape)))
+                           for key in ("low", "high", "interior"))
+    sizes = tuple(match["k"].shape[whole[axis]] if axis in whole else dim
+                  for axis, dim in enumerate(shape))
+    return r.pad(r.broadcast(match["k"], shape=sizes, axes=axes), low=low, high=high,
+                 interior=interior, value=pad["value"])
+
+
 def _broadcast_reshape(r: Rewriter, match: Match) -> Any:
     """Axes of size 1 that a reshape put in for a broadcast are new axes like any other."""
     outer, middle = match.attrs[0]["axes"], match.inner[0].shape
@@ -287,6 +304,7 @@ VIEWS: tuple[Rule, ...] = (
     Rule("broadcast-same", "broadcast(x)", "x", when=_same_shape),
     Rule("broadcast-units", "broadcast(x)", _broadcast_units),
     Rule("broadcast-broadcast", "broadcast(broadcast(x))", _broadcast_broadcast),
+    Rule("broadcast-pad", "broadcast(pad(k))", _broadcast_pad),
     Rule("broadcast-reshape", "broadcast(reshape(x))", _broadcast_reshape),
     Rule("slice-whole", "slice(x)", "x", when=_slice_whole),
     Rule("slice-slice", "slice(slice(x))", _slice_slice),

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ir.graph import Value, constant_of
-from ...ir.indices.index import product
+from ...ir.indices.index import Dim, product
 from ...ir.record import field, record
 from .rewrite import Rule, matched
 
@@ -26,15 +26,15 @@ MOST_ELEMENTS = 1 << 22  # of a buffer with a table
 
 
 @record(frozen=True)
-class Update:
-    """An array with a region of known bounds replaced."""
+class Region:
+    """An array with a region replaced, the bounds of which may go by sizes."""
 
     base: Value
     patch: Value | None     # or
     fill: Value | None      # a constant, which every element is
-    low: tuple[int, ...]
-    step: tuple[int, ...]
-    count: tuple[int, ...]
+    low: tuple[Dim, ...]
+    step: tuple[Dim, ...]
+    count: tuple[Dim, ...]
 
     @property
     def number(self) -> bool | int | float:
@@ -42,6 +42,15 @@ class Update:
         found = None if self.fill is None else constant_of(self.fill)
         assert found is not None
         return found
+
+
+@record(frozen=True)
+class Update(Region):
+    """An array with a region of known bounds replaced."""
+
+    low: tuple[int, ...]
+    step: tuple[int, ...]
+    count: tuple[int, ...]
 
     def part(self, at: int) -> range:
         """The indices of one axis that are replaced."""
@@ -57,15 +66,23 @@ _FILLED = Rule("filled", "select(pad(k), m, x)", "x")
 
 def update_of(value: Value) -> Update | None:
     """What a value is, if it is an update whose region is known."""
+    found = region_of(value)
+    if found is None:
+        return None
+    low, step, count = (tuple([dim for dim in dims if isinstance(dim, int)])
+                        for dims in (found.low, found.step, found.count))
+    whole = len(low) == len(step) == len(count) == len(found.low)
+    return Update(found.base, found.patch, found.fill, low, step, count) if whole else None
+
+
+def region_of(value: Value) -> Region | None:
+    """What a value is, if it is an update, whose region may go by sizes."""
     match = matched(_PATCHED, value) or matched(_FILLED, value)
     if match is None or match.constant("k") is not True or match.attrs[1]["value"]:
         return None
-    low, gap, sizes = match.attrs[1]["low"], match.attrs[1]["interior"], match["k"].shape
-    count = tuple(size for size in sizes if isinstance(size, int))
-    if len(count) < len(sizes) or not all(isinstance(n, int) for n in (*low, *gap)):
-        return None
-    return Update(match["x"], match.values.get("y"), match.values.get("m"), tuple(low),
-                  tuple(between + 1 for between in gap), count)
+    low, gap = match.attrs[1]["low"], match.attrs[1]["interior"]
+    return Region(match["x"], match.values.get("y"), match.values.get("m"), tuple(low),
+                  tuple(between + 1 for between in gap), match["k"].shape)
 
 
 def within(part: range, whole: range) -> bool:

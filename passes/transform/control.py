@@ -22,19 +22,21 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ...ir.diagnose import error
 from ...ir.graph import Builder, Graph, Node, Value, control_of
-from ...ir.indices.index import symbol
+from ...ir.indices.index import Dim, symbol
+from ...ir.indices.rounds import range_of
 from ...ir.ops.axes.reduce import contract_letters
 from ...ir.ops.control.region import Branching, Looping
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
-from ...ir.record import record
+from ...ir.record import record, replace
 from ...ir.types import BOOL, I64, TensorType
-from ..clone import Clone
+from ..clone import Clone, substituted
 from ..control.bodies import live_values
 from .counting import counter_of, more_results
 from .dependence import reached, spread
 from .pullback import Pull, Pullback, copy_nodes, elements, needed
 from .rounds import most_rounds
+from .sized import measured_rounds
 from .sums import summed
 from .support import Part, Reach, Support, joined, known_here
 
@@ -203,7 +205,10 @@ class _Loop:
         self.builder, self.node, self.given, self.asks = builder, node, given, asks
         control = control_of(node)
         assert isinstance(control, Looping)
-        self.control, body = control, control.body
+        body = control.body
+        if control.test is not None:  # the rounds of which are numbered the other way by values
+            body = measured_rounds(body, control.index)
+        self.control = control = replace(control, body=body)
         moving = spread(control, wanted)
         asked = {at for at, value in enumerate(given) if value is not None}
         while True:  # whose cotangents the ones that are asked for come to depend on
@@ -229,7 +234,7 @@ class _Loop:
             left = {at: Reach.FAR for at in outputs
                     if at in self.masked or (at in self.asked and at in self.left)}
             return Pullback(self.control.body, outputs, inputs, pull, left,
-                            self.asks | self.masked)
+                            self.asks | self.masked, rounds=True)
 
         if self.left:
             self.masked = {at for at in self.carries if at in self.left or self.given[at] is None}
@@ -266,11 +271,41 @@ class _Loop:
         count = self.control.count
         assert count is not None
         saved = self.way.saved({*self.rows, *self.still, *self.outside}, index)
-        self.node.attrs = {**self.node.attrs, "body": self.way.forward(saved).graph}
-        made = more_results(
-            self.node, [value.type.with_shape((count, *value.shape)) for value in saved])
+        body = self.way.forward(saved).graph
+        first = len(body.results) - len(saved)
+        body.results[first:] = [self._padded(Builder(body, OPS), value)
+                                for value in body.results[first:]]
+        self.node.attrs = {**self.node.attrs, "body": body}
+        made = more_results(self.node, [value.type.with_shape((count, *value.shape))
+                                        for value in body.results[first:]])
         self.rows.update(zip(saved, made, strict=True))
         self.rows.update(zip(saved, made, strict=True))
+
+    def _row(self, value: Value) -> TensorType:
+        """The type of a row of a stack: as large as what the rounds put there gets."""
+        assert self.control.count is not None
+        counts = {self.control.index: self.control.count}
+        return value.type.with_shape(tuple(range_of(dim, counts)[1] for dim in value.shape))
+
+    def _padded(self, b: Builder, value: Value) -> Value:
+        row = self._row(value).shape
+        if row == value.shape:
+            return value
+        zeros = (0,) * len(row)
+        padded: Value = b.pad(value, low=zeros, interior=zeros, value=0, high=tuple(
+            most - dim for most, dim in zip(row, value.shape, strict=True)))
+        return padded
+
+    def _read(self, clone: Clone, value: Value, places: Mapping[str, Dim]) -> None:
+        """A parameter for a row of what was saved, of which the round has put there a part."""
+        row = self._row(value)
+        param = clone.param(value)
+        if row != value.type:
+            param.type = row
+            rank = value.type.rank
+            clone.values[value] = Builder(clone.graph, OPS).slice(
+                param, start=(0,) * rank, step=(1,) * rank,
+                shape=substituted(value.shape, places))
 
     def _hoist(self, values: Collection[Value]) -> None:
         """Compute before the loop what is the same in all rounds."""
@@ -297,10 +332,11 @@ class _Loop:
         scanned += self._masks(leaves)
         scanned += [(value, self.rows[value]) for value in leaves if value in self.rows]
         rest = [value for value in leaves if value in self.still]
-        for value in (*(value for value, _ in scanned), *rest):
-            clone.param(value)
         assert control.count is not None
-        copy_nodes(clone, nodes, {control.index: control.count - 1 - symbol(control.index)})
+        places = {control.index: control.count - 1 - symbol(control.index)}
+        for value in (*(value for value, _ in scanned), *rest):
+            self._read(clone, value, places)
+        copy_nodes(clone, nodes, places)
         self._finish(clone, carried, kept, made)
         first = [*self._first(carried), *self._first_masks(kept)]
         results = self.builder.emit(
@@ -442,8 +478,8 @@ class _Loop:
         for at in sorted((at for at in self.way.found if at >= rest),
                          key=lambda at: -elements([self.way.given[at]])):
             sum_ = _sum_of(self.way.found[at])
-            if sum_ is None or any(each in self.still or each in self.outside
-                                   for each in sum_.factors):
+            if sum_ is None or any(each in self.still or each in self.outside or
+                                   self._row(each) != each.type for each in sum_.factors):
                 continue
             new = [each for each in dict.fromkeys(sum_.factors)
                    if each not in self.rows and each not in made]

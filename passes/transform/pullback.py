@@ -32,6 +32,7 @@ from ...ir.types import BOOL, TensorType
 from ..clone import Clone, substituted
 from ..control.bodies import live_values
 from .sized import enclosed
+from .sums import added_to_parts
 from .support import Part, Reach, Support
 
 CHEAP = 4      # additions for an element: a division or a square root, but no exponential
@@ -48,7 +49,7 @@ class Pullback:
 
     def __init__(
         self, body: Graph, outputs: Iterable[int], inputs: Iterable[int], pull: Pull,
-        left: Mapping[int, Reach], asks: Collection[int],
+        left: Mapping[int, Reach], asks: Collection[int], *, rounds: bool = False,
     ) -> None:
         body = enclosed(body, sizes_measured(body.nodes))
         clone = Clone(body)
@@ -67,6 +68,8 @@ class Pullback:
             list(self.cotangents.values()), [self.given[at] for at in numbers],
             left=[Support(self.masks[at], left[at]) if at in left else None
                   for at in self.cotangents], asks=[self.given[at] for at in asks])
+        if rounds:
+            added_to_parts(graph)
         self.found = {at: part for at, (part, _) in zip(numbers, found, strict=True)
                       if part is not None}
         self.reach = {at: mask.reach for at, (part, mask) in zip(numbers, found, strict=True)
@@ -169,6 +172,8 @@ def copy_nodes(clone: Clone, nodes: Iterable[Node], places: Mapping[str, Dim]) -
         copy.after = ()
         if not places.keys().isdisjoint(symbols_within(tuple(node.attrs.values()))):
             copy.attrs = {name: substituted(attr, places) for name, attr in node.attrs.items()}
+        for value in copy.results:
+            value.type = substituted(value.type, places)
 
 
 def symbols_within(attr: object) -> frozenset[str]:

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ...ir.graph import Builder, Graph, Node, effects_of
-from ...ir.indices.index import symbols_of
+from ...ir.indices.index import symbol, symbols_of
 from ...ir.ops.table import OPS
 from ...ir.plans.partition import sizes_measured, symbols_of_node
-from ..clone import Clone
+from ..clone import Clone, renamed
 
 
 def enclosed(graph: Graph, sizes: Collection[str]) -> Graph:
@@ -56,6 +56,26 @@ def enclosed(graph: Graph, sizes: Collection[str]) -> Graph:
     for node in (*(node for node in before if node in behind and node not in inside), *after):
         clone.node(node)
     return clone.finish()
+
+
+def measured_rounds(graph: Graph, index: str) -> Graph:
+    """The body of a loop with a size that it measures in the place of the number of its round,
+    where arrays are as long as that; itself where none is."""
+    if not _has_dims_of(graph, index):
+        return graph
+    size = symbol(f"{index}_size")
+    found = renamed(graph, {index: size})
+    builder = Builder(found, OPS)
+    nodes, found.nodes = found.nodes, []
+    builder.extent(builder.dim(size=symbol(index)), size=size)
+    found.nodes += nodes
+    return found
+
+
+def _has_dims_of(graph: Graph, index: str) -> bool:
+    return any(index in symbols_of(dim) for value in graph.values() for dim in value.shape) or any(
+        _has_dims_of(attr, index) for node in graph.nodes for attr in node.attrs.values()
+        if isinstance(attr, Graph))
 
 
 def _part(graph: Graph, sizes: frozenset[str]) -> list[Node]:

@@ -9,6 +9,11 @@ What it masks is added where the mask holds; so a window of an array costs the w
     %a = masked %m, %h, 0                   %s = masked %m, (add %known, %h), %known
     %s = add %known, %a               ==>                masked %m, %h, %g   of masked %m, 0, %g
 
+Rounds that add to parts of an array add to these parts only:
+
+    %a = pad %u {low = (t0, 0), ...}        %p = add (slice %known), %u
+    %s = add %known, %a               ==>   %s = select pad(true), pad(%p), %known
+
 A branch that does so, or a loop that adds to zeros round by round, is given what is known and adds
 to that:
 
@@ -22,8 +27,10 @@ to that:
 from __future__ import annotations
 
 from ...ir.graph import Builder, Graph, Node, Value, constant_of, control_of
+from ...ir.indices.index import Expr
 from ...ir.ops.control.region import Branching, Looping
 from ...ir.ops.table import OPS
+from ...ir.types import BOOL
 from ..clone import Clone
 
 
@@ -36,6 +43,39 @@ def summed(b: Builder, known: Value, part: Value, *, fresh: bool = False) -> Val
     if total is None:
         total = _within(b, known, part)
     return b.add(known, part) if total is None else total
+
+
+def added_to_parts(graph: Graph) -> None:
+    """Have what a round adds to a part that goes by sizes be added to that part only: a rule for
+    the bodies of loops, where what is carried is updated in place. A zero beside it keeps its sign,
+    to which 0.0 would be added."""
+    for node in [*graph.nodes]:
+        if node.op is not OPS["add"]:
+            continue
+        part = next((at for at, value in enumerate(node.inputs) if _is_part(value)
+                     and _uses(graph, value) == 1), None)
+        if part is None:
+            continue
+        pad, known = node.inputs[part].node, node.inputs[1 - part]
+        assert pad is not None
+        own = pad.inputs[0]
+        at, rest = graph.nodes.index(node), graph.nodes[graph.nodes.index(node):]
+        del graph.nodes[at:]
+        b = Builder(graph, OPS, share=False, fold=False)
+        with b.like(node):
+            there = b.slice(known, start=pad.attrs["low"], shape=own.shape,
+                            step=tuple(gap + 1 for gap in pad.attrs["interior"]))
+            mask = b.pad(b.full(True, own.type.with_dtype(BOOL)), **pad.attrs)
+            padded = b.pad(b.add(there, own), **pad.attrs)
+        node.op, node.inputs, node.attrs = OPS["select"], (mask, padded, known), {}
+        graph.nodes += rest
+        graph.nodes.remove(pad)
+
+
+def _is_part(value: Value) -> bool:
+    node = value.node
+    return node is not None and node.op is OPS["pad"] and node.attrs["value"] == 0 and any(
+        isinstance(dim, Expr) for dim in (*node.attrs["low"], *node.attrs["high"]))
 
 
 def _within(b: Builder, known: Value, part: Value) -> Value | None:

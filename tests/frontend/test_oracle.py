@@ -69,7 +69,7 @@ def test_a_loop_without_end_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -
 def test_the_steps_are_one_list() -> None:
     assert [each.name for each in pipeline.STEPS] == [
         "inline", "state", "complex", "elements", "places", "stores", "choose", "roll", "hoist",
-        "simplify", "ranges", "place", "fuse", "lower", "bounds", "parts", "checks", "share",
+        "simplify", "ranges", "place", "fuse", "lower", "parts", "checks", "share",
         "group", "tile", "memory", "windows", "workers", "loops", "clock", "emit"]
     stages = weft.compile(step).lower(np.arange(5.0)).stages
     assert not stages.times

@@ -18,8 +18,9 @@ import weft
 from weft.frontend.engine.building.pipeline import Stages
 from weft.frontend.face.options import Options
 from weft.frontend.tracing.trace import trace_function
-from weft.ir.indices.dims import differ, nonnegative, requirements
+from weft.ir.indices.dims import requirements
 from weft.ir.indices.index import Expr, bounds, maximum, minimum, positive, symbol
+from weft.ir.indices.proof import differ, nonnegative
 from weft.ir.indices.walk import evaluate, substitute
 from weft.ir.interp.graph import run_graph, run_plan
 from weft.ir.text.parser import parse_graph, parse_plan

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
 from ....ir.diagnose import error
-from ....ir.indices.index import Dim, product, row_major, symbol, symbols_of
+from ....ir.indices.index import Dim, plain_symbol, product, row_major, symbol, symbols_of
 from ....ir.kernels.kernel import Kernel
 from ....ir.kernels.workspace import scratch_bytes
 from ....ir.machine import Machine
@@ -61,11 +61,11 @@ from .values import Values
 
 @record(eq=False)
 class _Around:
-    """A loop around the steps that are being written, the windows that move with it, and the
-    buffers of its rounds that loops inside of it exchange: each round has them anew."""
+    """A loop around the steps that are being written, the windows and sizes that change with its
+    rounds, and the buffers of these that loops inside of it exchange: each round has them anew."""
 
     loop: Loop
-    windows: list[tuple[int, Window]] = field(default_factory=list)
+    moving: list[tuple[int, Dim | Window]] = field(default_factory=list)
     fresh: list[tuple[int, Window]] = field(default_factory=list)
 
     @cached_property
@@ -148,14 +148,28 @@ class StepTable:
             used = used.union(*map(symbols_of, dims))
         return next((each for name, each in reversed(self._sizes.items()) if name in used), None)
 
-    def size(self, dim: Dim) -> int:
-        """The register of an expression of dims, or of the index of a loop."""
-        if dim not in self._known:
-            self._known[dim] = self._new_register(dim)
-        return self._known[dim]
+    def size(self, dim: Dim, around: Sequence[_Around] = ()) -> int:
+        """The register of an expression of dims and of the indices of loops ``around``, or of such
+        an index."""
+        loop = None if plain_symbol(dim) is not None else self._mover(
+            symbols_of(dim), self.waits_for(dim), around)
+        key = dim if loop is None else (dim, loop)
+        if key not in self._known:
+            self._known[key] = self._new_register(dim if loop is None else None)
+            if loop is not None:
+                loop.moving.append((self._known[key], dim))
+        return self._known[key]
 
-    def _operand(self, dim: Dim) -> int:
-        return dim if isinstance(dim, int) else ~self.size(dim)
+    def _mover(
+        self, used: frozenset[str], measured: Measured | None, around: Sequence[_Around]
+    ) -> _Around | None:
+        """The loop whose rounds change what counts on these symbols, if it is not known later
+        still: when a size is measured in a round."""
+        loop = next((one for one in reversed(around) if one.loop.index in used), None)
+        return None if measured is not None and loop in measured.around else loop
+
+    def _operand(self, dim: Dim, around: Sequence[_Around]) -> int:
+        return dim if isinstance(dim, int) else ~self.size(dim, around)
 
     def _word(self, kind: Word, number: int) -> int:
         return number << 2 | kind
@@ -173,7 +187,7 @@ class StepTable:
             return self._word(Word.VALUE, self._moving(window, around))
         if isinstance(place.offset, int):
             return self._word(Word.OFFSET, place.offset)
-        return self._word(Word.SIZED, self.size(place.offset))
+        return self._word(Word.SIZED, self.size(place.offset, around))
 
     def _moving(self, window: Window, around: Sequence[_Around]) -> int:
         """The register that holds the address of a window when a step needs it."""
@@ -186,15 +200,12 @@ class StepTable:
                 self._control([(register, window)], lambda f, values: "true")
                 return register
         else:
-            loop = next((one for one in reversed(around) if one.loop.index in used), None)
-            measured = self.waits_for(window)
-            if measured is not None and loop in measured.around:
-                loop = None  # it is known later than the round
+            loop = self._mover(used, self.waits_for(window), around)
         key = window, loop
         if key not in self._known:
             self._known[key] = self._new_register(window if loop is None else None)
             if loop is not None:
-                loop.windows.append((self._known[key], window))
+                loop.moving.append((self._known[key], window))
         return self._known[key]
 
     # -- rows -----------------------------------------------------------------------------------
@@ -210,7 +221,7 @@ class StepTable:
                 case Copy():
                     words = [self._window(w, around) for w in (step.target, step.source)]
                     size = window_type(step.source, self.types).nbytes
-                    self._add(Row(Kind.COPY, tasks=self._operand(size),
+                    self._add(Row(Kind.COPY, tasks=self._operand(size, around),
                                   clock=self._clock(step)), words)
                 case Loop() if step.fused:
                     self._fused(step)
@@ -250,7 +261,8 @@ class StepTable:
     def _host(self, step: Host, around: Sequence[_Around]) -> None:
         """Windows, then the sizes that the runtime cannot know (``plan.host_sizes``)."""
         words = [self._window(window, around) for window in (*step.inputs, *step.outputs)]
-        words += [self._word(Word.VALUE, self.size(dim)) for dim in host_sizes(step, self.types)]
+        words += [self._word(Word.VALUE, self.size(dim, around))
+                  for dim in host_sizes(step, self.types)]
         self._add(Row(Kind.HOST, tasks=self._hosts[id(step)], clock=self._clock(step)), words)
 
     def _context(self, launch: Launch, around: Sequence[_Around]) -> list[int]:
@@ -265,11 +277,14 @@ class StepTable:
     def _launch(self, launch: Launch, around: Sequence[_Around]) -> None:
         kernel, words = self.plan.kernels[launch.kernel], self._context(launch, around)
         self.launched.add(kernel.name)
-        self._add(Row(Kind.LAUNCH, f"@{kernel.name}", tasks=self._operand(tasks_of(kernel)),
-                      shared=self._shared(launch.parallel, [kernel]), check=launch.first_check,
-                      clock=self._clock(launch)), words)
+        self._add(Row(Kind.LAUNCH, f"@{kernel.name}",
+                      tasks=self._operand(tasks_of(kernel), around),
+                      shared=self._shared(launch.parallel, [kernel], around),
+                      check=launch.first_check, clock=self._clock(launch)), words)
 
-    def _shared(self, parallel: bool | Relation, kernels: Iterable[Kernel]) -> int:
+    def _shared(
+        self, parallel: bool | Relation, kernels: Iterable[Kernel], around: Sequence[_Around]
+    ) -> int:
         """What decides if the workers are woken: 0 where one thread is always enough, or where only
         the one that calls has enough scratch."""
         if any(scratch_bytes(kernel) > SCRATCH_BYTES for kernel in kernels):
@@ -279,7 +294,7 @@ class StepTable:
             self.parallel |= gap > 0
             return int(gap > 0)
         self.parallel = True
-        return self._operand(gap)
+        return self._operand(gap, around)
 
     def _group(self, group: Group, around: Sequence[_Around]) -> None:
         """One launch of a function that runs the tasks of several kernels, one after the other.
@@ -295,13 +310,13 @@ class StepTable:
             start, tasks = len(words), tasks_of(kernel)
             words += self._context(launch, around)
             if not isinstance(tasks, int):
-                words.append(self._word(Word.VALUE, self.size(tasks)))
+                words.append(self._word(Word.VALUE, self.size(tasks, around)))
             self.launched.add(kernel.name)
             members.append((kernel, start, tasks if isinstance(tasks, int) else ~(len(words) - 1)))
         total: Dim = sum(map(tasks_of, kernels), 0)
         name = self._group_function(tuple(members))
-        self._add(Row(Kind.LAUNCH, f"@{name}", tasks=self._operand(total),
-                      shared=self._shared(group.parallel, kernels),
+        self._add(Row(Kind.LAUNCH, f"@{name}", tasks=self._operand(total, around),
+                      shared=self._shared(group.parallel, kernels, around),
                       clock=self._clock(group)), words)
 
     def _group_function(self, members: Members) -> str:
@@ -363,8 +378,8 @@ class StepTable:
                      f"ptr {values.pointer(mark)})")
             self._renew(here, f, values)
 
-        self._control(here.windows, first, at=enter, before=start)
-        self._control(here.windows, ended, at=again, other=enter + 1, before=turn)
+        self._control(here.moving, first, at=enter, before=start)
+        self._control(here.moving, ended, at=again, other=enter + 1, before=turn)
         for row in ends:
             self.rows[row] = replace(self.rows[row], tasks=len(self.rows))
 
@@ -410,11 +425,12 @@ class StepTable:
         return len(self.rows) - 1
 
     def _control(
-        self, windows: Sequence[tuple[int, Window]],
+        self, moving: Sequence[tuple[int, Dim | Window]],
         goes_on: Callable[[FunctionText, Values], str], *, at: int | None = None, other: int = 0,
         before: Callable[[FunctionText, Values], None] | None = None,
     ) -> None:
-        """A row that finds out where windows are, after something else, and where to go on."""
+        """A row that finds out where windows are, and what sizes, after something else, and where
+        to go on."""
         at = self._reserve() if at is None else at
         name = f"{self.plan.name}_control{len(self.functions)}"
         f = FunctionText("i1", name, [("ptr", "registers"), ("ptr", "args"), ("ptr", "arena")],
@@ -423,9 +439,10 @@ class StepTable:
         values = Values(f, self)
         if before is not None:
             before(f, values)
-        for register, window in windows:
-            address = self.address(f, window, values.dim)
-            values.store(register, f(f"ptrtoint ptr {address} to i64"))
+        for register, each in moving:
+            values.store(register, f(
+                f"ptrtoint ptr {self.address(f, each, values.dim)} to i64") if isinstance(
+                each, Window) else values.dim(each))
         f.ret(f"i1 {goes_on(f, values)}")
         self.rows[at] = replace(self.rows[at], function=f"@{name}", tasks=other)
 

@@ -13,8 +13,8 @@ piece of a map (``pieces``) may store what is there already.
 
 from __future__ import annotations
 
-from ....ir.indices.dims import nonnegative
 from ....ir.indices.index import Dim, minimum, positive, symbol, symbols_of
+from ....ir.indices.proof import nonnegative
 from ....ir.indices.walk import substitute
 from ....ir.kernels.kernel import Const, Index, Kernel, Load, Stmt, Store
 from ....ir.plans.plan import Loop, Plan, all_steps

@@ -8,8 +8,7 @@
 
 A window says that what lies outside of it is nothing to all that the axis has: identities of its
 reductions, checks that hold, elements that are stored where they are. So a back end may leave it
-out, or not: the masks stay. The order of a sum stays that of the whole row, as in ``bounds``, of
-which this is the other half: an end that is an index expression becomes the extent itself.
+out, or not: the masks stay, and so does the order of a sum, which is that of the whole row.
 """
 
 from __future__ import annotations

@@ -16,7 +16,6 @@ from ....codegen.cpu.jit import assembly, compile_object, cpu_target, jit_for
 from ....codegen.cpu.program import emit_program
 from ....codegen.cpu.types import check_dtypes
 from ....codegen.kernel.bodies import lower_graph, share_kernels
-from ....codegen.kernel.domain.bounds import with_bounds
 from ....codegen.kernel.domain.interiors import with_interiors
 from ....codegen.kernel.domain.windows import with_windows
 from ....codegen.kernel.launches.checks import checks_first
@@ -149,11 +148,6 @@ def _workers(known: Known) -> Known:
     return known if known.target.kind == "gpu" else replace(known, _plan=with_workers(known.plan))
 
 
-def _bound(known: Known) -> Known:
-    # A block of Triton's has a size of its own.
-    return known if known.target.kind == "gpu" else replace(known, calls=with_bounds(known.calls))
-
-
 def _open_windows(known: Known) -> Known:
     return known if known.target.kind == "gpu" else replace(
         known, _plan=with_windows(with_interiors(known.plan)))
@@ -202,7 +196,6 @@ STEPS: tuple[Step, ...] = (
     Step("place", "graph", _place),                # a device for every node
     Step("fuse", "graph", _pass("fuse")),          # regions that become one kernel each
     Step("lower", "calls", lambda known: replace(known, calls=lower_graph(known.graph))),
-    Step("bounds", "calls", _bound),               # sums of what a mask leaves go no farther
     Step("parts", "calls", lambda known: replace(known, calls=with_parts(known.calls))),
     Step("checks", "calls", lambda known: replace(
         known, calls=checks_first(known.graph, known.calls))),

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.indices.dims import differ, nonnegative
 from ....ir.indices.index import Dim, Expr
+from ....ir.indices.proof import differ, nonnegative
 from ....ir.letters import LETTERS
 from ....ir.types import as_dtype
 from ...tracing.arrays import views

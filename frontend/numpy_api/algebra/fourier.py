@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.indices.dims import nonnegative
 from ....ir.indices.index import Dim
+from ....ir.indices.proof import nonnegative
 from ....ir.ops.hosted.fourier import OPPOSITE
 from ....ir.types import BF16, I64, as_dtype
 from ...tracing.context.active import current

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.indices.dims import differ, larger, nonnegative, smaller
 from ....ir.indices.index import Dim, product
+from ....ir.indices.proof import differ, larger, nonnegative, smaller
 from ....ir.types import F64, number_kind
 from ...tracing.context.active import current
 from ...tracing.operand import (

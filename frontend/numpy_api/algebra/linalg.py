@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.indices.dims import differ
+from ....ir.indices.proof import differ
 from ...tracing.operand import (
     array_dtype,
     as_int,

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.indices.dims import larger, nonnegative, smaller
 from ....ir.indices.index import Dim
+from ....ir.indices.proof import larger, nonnegative, smaller
 from ....ir.types import C128, I64, as_dtype
 from ...tracing.context.active import context_for, current
 from ...tracing.operand import (

@@ -12,8 +12,8 @@ import numpy as np
 
 from ....ir.convert import conversion
 from ....ir.diagnose import error
-from ....ir.indices.dims import larger
 from ....ir.indices.index import Dim
+from ....ir.indices.proof import larger
 from ....ir.types import I64
 from ...tracing.context.active import current
 from ...tracing.operand import as_number, cast, strong

@@ -11,7 +11,12 @@ from ....ir.indices.index import Dim
 from ....ir.types import number_kind
 from ...tracing.arrays import views
 from ...tracing.context.active import current
-from ...tracing.context.distance import distance, is_computed
+from ...tracing.context.distance import (
+    distance,
+    is_computed,
+    size_in_rounds,
+    told_by_rounds,
+)
 from ...tracing.operand import (
     Kind,
     as_dim,
@@ -160,14 +165,17 @@ def band(shape: tuple[Dim, ...], k: int, op: str) -> Tracer:
 def arange(start_or_stop: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None,
            device: Any = None) -> Any:
     start, stop = (0, start_or_stop) if stop is None else (start_or_stop, stop)
+    if type(step) is int and step == 1:
+        start, stop = _told(start, stop)
     if isinstance(step, (int, np.integer)) and step == 1 and all(map(_is_size, (start, stop))):
-        first, size = as_dim(start), as_dim(stop) - as_dim(start)
+        first = as_dim(start)
+        size = size_in_rounds(current(), as_dim(stop) - first)
         kind = np.result_type(np.int64, *(x.dtype for x in (start, stop, step)
                                           if isinstance(x, np.generic)))
         wanted = np.dtype(dtype or kind)
         counted = current().emit("iota", axis=0,
                                  dtype=_dtype(_I64 if wanted.kind == "c" else wanted),
-                                 shape=(max(size, 0) if isinstance(size, int) else size,))
+                                 shape=(size,))
         counted = cast(counted, wanted) if wanted.kind == "c" else counted
         if first == 0:
             return counted
@@ -175,6 +183,14 @@ def arange(start_or_stop: Any, stop: Any = None, step: Any = 1, *, dtype: Any = 
     if any(isinstance(x, Tracer) for x in (start, stop, step)):
         return _computed(start, stop, step, dtype)
     return fresh(to_tracer(np.arange(start, stop, step, dtype=dtype)))
+
+
+def _told(start: Any, stop: Any) -> tuple[Any, Any]:
+    """From where to where numbers go, as sizes where rounds tell both."""
+    if not any(is_computed(x) and x.dtype == _I64 for x in (start, stop)):
+        return start, stop
+    ends = told_by_rounds(current(), start), told_by_rounds(current(), stop)
+    return ends if all(map(_is_size, ends)) else (start, stop)
 
 
 def _computed(start: Any, stop: Any, step: Any, dtype: Any) -> Any:

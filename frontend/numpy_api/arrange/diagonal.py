@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.indices.dims import larger, smaller
 from ....ir.indices.index import Dim, divide
+from ....ir.indices.proof import larger, smaller
 from ....ir.types import I64
 from ...tracing.arrays import views
 from ...tracing.context.active import current

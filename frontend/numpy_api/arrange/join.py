@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.indices.dims import differ, larger, smaller
 from ....ir.indices.index import Dim
+from ....ir.indices.proof import differ, larger, smaller
 from ....ir.record import record
 from ...tracing.arrays.selection import Selection
 from ...tracing.context.active import current

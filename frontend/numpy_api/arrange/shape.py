@@ -12,8 +12,8 @@ import numpy as np
 
 from ....ir.convert import conversion
 from ....ir.diagnose import error
-from ....ir.indices.dims import differ, larger, nonnegative
 from ....ir.indices.index import Dim, product
+from ....ir.indices.proof import differ, larger, nonnegative
 from ....ir.types import I64
 from ...tracing.arrays.views import OfRow, Perhaps, is_dense, link, link_whole
 from ...tracing.context.active import current

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.indices.dims import nonnegative
 from ....ir.indices.index import product
+from ....ir.indices.proof import nonnegative
 from ...tracing.operand import (
     axis_of,
     broadcast,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.indices.dims import differ
+from ....ir.indices.proof import differ
 from ....ir.ops.op import OpDef
 from ....ir.ops.table import OPS
 from ....ir.types import as_dtype, keeps_kind, number_kind

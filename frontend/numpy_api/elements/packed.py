@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.indices.dims import larger, nonnegative
 from ....ir.indices.index import Dim
+from ....ir.indices.proof import larger, nonnegative
 from ...tracing.context.active import current
 from ...tracing.operand import as_int, as_number, axis_of, cast, required, reshape, strong
 from ...tracing.values.tracer import Tracer

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.indices.dims import nonnegative
+from ....ir.indices.proof import nonnegative
 from ....ir.types import I64, number_kind
 from ...tracing.context.active import current
 from ...tracing.operand import axis_of, broadcast, cast, masked, required, shape_of, strong

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.indices.dims import differ
+from ....ir.indices.proof import differ
 from ...tracing.context.active import current
 from ...tracing.operand import (
     as_number,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.indices.dims import smaller
+from ....ir.indices.proof import smaller
 from ....ir.ops.axes.sort import RANKS
 from ....ir.types import number_kind
 from ...face.source import user_loc

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.indices.dims import nonnegative
 from ....ir.indices.index import Dim, product
+from ....ir.indices.proof import nonnegative
 from ....ir.record import record, replace
 from ....ir.types import as_dtype, number_kind
 from ...tracing.context.active import current

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import ShapeError, error
-from ....ir.indices.dims import differ, larger, nonnegative
 from ....ir.indices.index import Dim, product
+from ....ir.indices.proof import differ, larger, nonnegative
 from ....ir.kernels.combine import identity
 from ....ir.types import as_dtype
 from ...tracing.context.active import current

@@ -19,8 +19,8 @@ import numpy as np
 
 from ....ir.convert import conversion
 from ....ir.diagnose import Error, ShapeError, error
-from ....ir.indices.dims import involved, larger, nonnegative, smaller
 from ....ir.indices.index import Dim, Expr, positive
+from ....ir.indices.proof import involved, larger, nonnegative, smaller
 from ....ir.record import record
 from ....ir.types import I64, TensorType
 from ...tracing.arrays.variable import Variable
@@ -115,7 +115,7 @@ def parse(shape: tuple[Dim, ...], index: Any) -> Index:
         if isinstance(item, Tracer):
             axes.append(item)
         elif isinstance(item, Part):
-            axes.append(Span(item.start, 1, item.count))
+            axes.append(Span(item.start, 1, item.count, item.keep))
         elif isinstance(item, slice):
             axes.append(_span(item, shape[axis], axis))
         else:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.indices.dims import differ
 from ....ir.indices.index import Dim
+from ....ir.indices.proof import differ
 from ....ir.types import number_kind
 from ...face import tree
 from ...tracing.arrays.buffer import Buffer

@@ -14,10 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.indices.index import Dim
+from ....ir.indices.index import Dim, positive
 from ....ir.record import record
 from ...tracing.context.active import current
-from ...tracing.context.distance import bound_of, bounds_of, is_computed, tell_bound
+from ...tracing.context.distance import (
+    bound_of,
+    bounds_of,
+    is_computed,
+    is_natural_in_rounds,
+    size_in_rounds,
+    tell_bound,
+    told_by_rounds,
+)
 from ...tracing.operand import as_dim, as_number, cast, to_tracer
 from ...tracing.values.tracer import SymbolicDim
 from .windows import axes_of, length_of
@@ -32,6 +40,7 @@ class Part:
 
     start: Dim
     count: Dim
+    keep: bool = True  # an axis: a number takes it away
 
 
 def may_measure() -> bool:
@@ -46,7 +55,7 @@ def measured(shape: Sequence[Dim], index: Any) -> Any:
     """The index with parts whose sizes are measured in the place of slices with computed ends; as
     it is where that may not be."""
     items = list(index) if isinstance(index, tuple) else [index]
-    if not any(map(is_open, items)) or not all(map(_is_plain, items)) or not may_measure():
+    if not any(map(_is_computed_slice, items)) or not all(map(_is_plain, items)):
         return index
     used = sum(map(axes_of, items))
     dots = [at for at, item in enumerate(items) if item is Ellipsis]
@@ -55,7 +64,51 @@ def measured(shape: Sequence[Dim], index: Any) -> Any:
     at = dots[0] if dots else len(items)
     items[at:at + 1] = [slice(None)] * (len(shape) - used)
     sizes = iter(shape)
-    return tuple([item if item is None else _part(item, next(sizes)) for item in items])
+    items = [item if item is None else _told(item, next(sizes)) for item in items]
+    if any(map(is_open, items)):
+        if not may_measure():
+            return index
+        sizes = iter(shape)
+        items = [item if item is None else _part(item, next(sizes)) for item in items]
+    return tuple(items)
+
+
+def _is_computed_slice(item: Any) -> bool:
+    return isinstance(item, slice) and (is_computed(item.start) or is_computed(item.stop))
+
+
+def _told(item: Any, size: Dim) -> Any:
+    """A slice of which the numbers of rounds tell the ends, or a place on the axis that they do, as
+    a part; all else as it is."""
+    ctx = current()
+    if is_computed(item):
+        number = told_by_rounds(ctx, item)
+        return item if is_computed(number) or not is_natural_in_rounds(
+            ctx, as_dim(number), size - 1 - as_dim(number)) else Part(as_dim(number), 1, keep=False)
+    if not _is_computed_slice(item) or item.step not in (None, 1):
+        return item
+    ends = [told_by_rounds(ctx, default if bound is None else bound) for bound, default in (
+        (item.start, 0), (item.stop, as_number(size)))]
+    if any(map(is_computed, ends)):
+        return item
+    turns = length_of(item) is None  # else it has so many elements, or is at an end of the axis
+    start, stop = (_clamped(as_dim(end), size, turns=turns) for end in ends)
+    if start is None or stop is None:
+        return item
+    return Part(start, size_in_rounds(ctx, stop - start))
+
+
+def _clamped(end: Dim, size: Dim, *, turns: bool) -> Dim | None:
+    """An end of a slice, not beyond those of the axis; None where it ``turns``: where it goes by
+    the round from which of them it counts."""
+    ctx = current()
+    if is_natural_in_rounds(ctx, -1 - end):
+        return size_in_rounds(ctx, size + end)
+    if not is_natural_in_rounds(ctx, end):
+        if turns:
+            return None
+        end = positive(end + size * (positive(end * -1) - positive(-1 - end)))
+    return size - size_in_rounds(ctx, size - end)
 
 
 def _part(item: Any, size: Dim) -> Any:

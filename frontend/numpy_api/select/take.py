@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.indices.dims import differ, nonnegative
 from ....ir.indices.index import Dim, product
+from ....ir.indices.proof import differ, nonnegative
 from ....ir.types import I64, TensorType, as_dtype
 from ...tracing.context.active import current
 from ...tracing.operand import (

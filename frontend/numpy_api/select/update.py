@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import error
-from ....ir.indices.dims import differ
 from ....ir.indices.index import Dim, positive
+from ....ir.indices.proof import differ
 from ....ir.types import BOOL, I64, TensorType, keeps_kind, number_kind
 from ...tracing.arrays.chosen import Chosen
 from ...tracing.arrays.grid import Grid

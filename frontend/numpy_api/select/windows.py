@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.diagnose import Error, error
-from ....ir.indices.dims import nonnegative
 from ....ir.indices.index import Dim
+from ....ir.indices.proof import nonnegative
 from ....ir.record import record
 from ....ir.types import I64
 from ...tracing.context.active import current

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.indices.dims import smaller
 from ....ir.indices.index import Dim
+from ....ir.indices.proof import smaller
 from ...tracing.arrays.buffer import TracedBuffer
 from ...tracing.arrays.selection import Selection
 from ...tracing.operand import as_dim, to_tracer

@@ -23,7 +23,7 @@ from ...face.source import user_loc
 from ...tracing.arrays.buffer import TracedBuffer
 from ...tracing.arrays.variable import Variable
 from ...tracing.context.active import current
-from ...tracing.context.distance import bound_of, tell_bound
+from ...tracing.context.distance import bound_of, size_in_rounds, tell_bound, told_by_rounds
 from ...tracing.failing import failure_of
 from ...tracing.operand import as_number, cast, is_number, to_tracer
 from ...tracing.values.numbers import numbers_behind
@@ -58,13 +58,13 @@ class Range:
     @property
     def rounds(self) -> Any:
         """How many numbers there are."""
-        size, step = self.stop - self.start, self.step
+        size, step = told_by_rounds(current(), self.stop - self.start), self.step
         if isinstance(step, Tracer):  # size over step, rounded up; a step of 0 fails by itself
             size = -(-size // np.where(step == 0, 1, step))
         elif step != 1:
             size = (size + (step - 1 if step > 0 else step + 1)) // step
         if isinstance(size, SymbolicDim):
-            return as_number(positive(size.expr))
+            return as_number(size_in_rounds(current(), size.expr))
         return np.maximum(size, 0)
 
     def number(self, at: Any) -> Any:

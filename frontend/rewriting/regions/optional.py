@@ -17,6 +17,7 @@ from ...tracing.arrays.growing import Item
 from ...tracing.arrays.maybe import Maybe, is_maybe
 from ...tracing.arrays.selection import Firsts
 from ...tracing.context.active import active
+from ...tracing.context.distance import goes_by_rounds
 from .rows import Rows, as_rows, common_rows, is_rows
 from .state import UNBOUND
 
@@ -111,7 +112,8 @@ def _common(values: Sequence[Any]) -> Item | None:
                     found.types, item.types if item is not None else (), strict=True)):
                 return None
     ctx = active()
-    if ctx is None:
+    if ctx is None or (found is not None and any(
+            goes_by_rounds(ctx, *type_.shape) for type_ in found.types)):
         return None
     if found is not None and not ctx.request.optional:
         ctx.asked.optional = True

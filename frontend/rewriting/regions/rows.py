@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.indices.dims import nonnegative
 from ....ir.indices.index import product, symbols_of
+from ....ir.indices.proof import nonnegative
 from ....ir.record import record
 from ....ir.types import TensorType, dtype_of, number_kind
 from ...tracing.arrays import views
 from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.selection import Firsts, Run, Selection
 from ...tracing.context.active import active, current
-from ...tracing.context.distance import capacity_of, tell_bound
+from ...tracing.context.distance import capacity_of, goes_by_rounds, tell_bound
 from ...tracing.operand import broadcast, to_tracer
 from ...tracing.values.tracer import Tracer
 
@@ -89,10 +89,11 @@ def common_rows(values: Sequence[Any]) -> Rows | None:
 
 
 def _is_counted(value: Any) -> bool:
-    """Whether values say how many rows an array has. Elements under a mask have those of all: where
-    nothing else meets them, ways choose masks."""
+    """Whether values or rounds say how many rows an array has. Elements under a mask have those of
+    all: where nothing else meets them, ways choose masks."""
     dims = value.type.shape[:1] if issubclass(type(value), Tracer) else ()
-    return any(not current().root.numbers.keys().isdisjoint(symbols_of(dim)) for dim in dims)
+    return goes_by_rounds(current(), *dims) or any(
+        not current().root.numbers.keys().isdisjoint(symbols_of(dim)) for dim in dims)
 
 
 def _has_room(kind: Rows, type_: TensorType) -> bool:

@@ -12,16 +12,17 @@ node is looked at once.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ....ir.graph import Node, Value, freeze
-from ....ir.indices.dims import nonnegative
-from ....ir.indices.index import Dim, positive, symbol, symbols_of
+from ....ir.indices.index import Dim, Expr, positive, symbol, symbols_of
+from ....ir.indices.proof import nonnegative
+from ....ir.indices.rounds import range_of, rounds_behind, rounds_that_follow
 from ....ir.indices.walk import substitute
 from ....ir.record import field, record
-from ..operand import as_dim
 from ..values.tracer import SymbolicDim, Tracer
 from .recorder import TraceContext
 
@@ -208,9 +209,10 @@ def most_of(found: Bounds | None) -> Dim | None:
 
 
 def capacity_of(ctx: TraceContext, dim: Dim) -> Dim | None:
-    """What a dim is at most, in sizes of arguments; None where it counts on one that a number has
-    become of which that is not known."""
+    """What a dim is at most, in any round and in sizes of arguments; None where it counts on one
+    that a number has become of which that is not known."""
     numbers = ctx.root.numbers
+    dim = range_of(dim, _counts(ctx))[1]
     names = [name for name in symbols_of(dim) if name in numbers]
     limits: dict[str, Dim] = {}
     for name in names:
@@ -232,7 +234,7 @@ def capacity_of(ctx: TraceContext, dim: Dim) -> Dim | None:
 def bounds_of(ctx: TraceContext, x: Any) -> Bounds | None:
     """What an integer is at least and at most, if that was said of what it is a sum of."""
     if not is_computed(x):
-        return Bounds(as_dim(x), as_dim(x), 0)
+        return Bounds(_dim(x), _dim(x), 0)
     return _bounds(ctx, ctx.value_of(x), _DEPTH)
 
 
@@ -270,15 +272,55 @@ def is_computed(x: Any) -> bool:
         x.ndim == 0 and x.dtype.kind in "iu")
 
 
+def _dim(x: Any) -> Dim:
+    """A size that is no value."""
+    if isinstance(x, SymbolicDim):
+        return x.expr
+    return x if isinstance(x, Expr) else operator.index(x)
+
+
 def distance(ctx: TraceContext, start: Any, stop: Any) -> Dim | None:
     """``stop - start`` of integers, of which one is traced, if it is the same in every step, or
     goes by the number of a round of which there are so many."""
     total = Sum()
     ends: tuple[tuple[Any, int], ...] = ((stop, 1), (start, -1))
     for x, sign in ends:
-        found = _sums(ctx).of(ctx, ctx.value_of(x)) if is_computed(x) else Sum(as_dim(x))
+        found = _sums(ctx).of(ctx, ctx.value_of(x)) if is_computed(x) else Sum(_dim(x))
         total.add(found, sign)
     rounds = _sums(ctx).rounds
     if total.terms or any(rounds.get(name, 0) is None for name in symbols_of(total.constant)):
         return None
     return total.constant
+
+
+def told_by_rounds(ctx: TraceContext, x: Any) -> Any:
+    """An integer as a size, if it is known or goes by the numbers of rounds, of which there are so
+    many; as it is where a value tells it."""
+    if not is_computed(x):
+        return x
+    found = _sums(ctx).of(ctx, ctx.value_of(x))
+    rounds = _sums(ctx).rounds
+    if found.terms or any(rounds.get(name, 0) is None for name in symbols_of(found.constant)):
+        return x
+    return found.constant if isinstance(found.constant, int) else SymbolicDim(ctx, found.constant)
+
+
+def goes_by_rounds(ctx: TraceContext, *dims: Dim) -> bool:
+    """Whether a dim goes by the number of a round."""
+    return any(not symbols_of(dim).isdisjoint(_sums(ctx).rounds) for dim in dims)
+
+
+def is_natural_in_rounds(ctx: TraceContext, *dims: Dim) -> bool:
+    """Whether dims are never negative, whatever the numbers of the rounds around."""
+    counts = _counts(ctx)
+    return all(nonnegative(dim, rounds_that_follow(rounds_behind(dim, counts))) for dim in dims)
+
+
+def _counts(ctx: TraceContext) -> dict[str, Dim]:
+    """How many rounds there are, where that is known, by the names of their numbers."""
+    return {name: count for name, count in _sums(ctx).rounds.items() if count is not None}
+
+
+def size_in_rounds(ctx: TraceContext, dim: Dim) -> Dim:
+    """A dim, or 0 where it is negative."""
+    return dim if is_natural_in_rounds(ctx, dim) else positive(dim)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...diagnose import error
-from ...indices.dims import nonnegative
 from ...indices.index import Dim, product
+from ...indices.proof import nonnegative
 from ...types import BOOL, DTYPES, I32, I64, NUMBERS, TensorType
 from ..op import Kind, OpDef, Sample
 from .scan import before, turned

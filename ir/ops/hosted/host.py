@@ -18,8 +18,8 @@ import numpy as np
 
 from ...diagnose import error
 from ...host import HostFunction
-from ...indices.dims import smaller
 from ...indices.index import Dim
+from ...indices.proof import smaller
 from ...types import C64, C128, F32, F64, I32, DType, TensorType
 from ..op import Kind, OpDef, Sample
 from . import host_grad as grads

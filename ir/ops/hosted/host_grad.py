@@ -24,7 +24,7 @@ import numpy as np
 
 from ...diagnose import error
 from ...host import HostFunction
-from ...indices.dims import nonnegative
+from ...indices.proof import nonnegative
 from ...letters import LETTERS
 from ...types import I64
 

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from ...diagnose import error
-from ...indices.dims import differ
 from ...indices.index import Dim, Expr, divide, positive, product, row_major
+from ...indices.proof import differ
 from ...record import record
 from ...types import BOOL, NUMBERS, TensorType
 from ..op import Kind, OpDef, Sample

@@ -1,0 +1,242 @@
+"""Slices whose ends go by the numbers of rounds are arrays of such sizes: nothing is measured, no
+element beside them is touched, and all ways to run a program give the same bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft.ir.graph import all_nodes
+from weft.ir.interp.plan import run_plan
+from weft.ir.machine import GPU
+from weft.ir.ops.op import Kind
+from weft.ir.plans.plan import Alloc, Copy, Launch, Loop, Plan, all_steps
+
+
+def durbin(r: Any) -> Any:
+    y = np.empty_like(r)
+    alpha, beta = -r[0], 1.0
+    y[0] = alpha
+    for k in range(1, len(r)):
+        beta *= 1.0 - alpha * alpha
+        alpha = -(r[k] + np.dot(np.flip(r[:k]), y[:k])) / (beta + 3)
+        y[:k] += alpha * np.flip(y[:k])
+        y[k] = alpha
+    return y
+
+
+def both_ends(x: Any) -> Any:
+    y = np.zeros_like(x)
+    for i in range(len(x)):
+        y[0:i] += 2.0 * np.flip(x[0:i])
+        y[i:] -= x[i:][::-1]
+        y[-i - 1:] *= 0.5
+        y[:-i] += 1
+        y[i + 5:i + 3] += 1
+        y[100:i] += 1
+    return y
+
+
+def blocks(x: Any) -> Any:
+    """The last block has what is left."""
+    s = 0.0
+    for i in range(0, len(x), 4):
+        s = s * 0.5 + np.sum(x[i:i + 4] ** 2) + x[i:i + 4].size
+    return s
+
+
+def around(x: Any) -> Any:
+    """Windows that begin before the array begin at its end, as NumPy has it."""
+    y = np.zeros_like(x)
+    for i in range(len(x)):
+        y[i - 2:i + 3] += 1.0
+        y[max(i - 2, 0):i + 3] += x[i]
+        y[max(0, i - 3):min(len(x), i + 2)] *= x[i] + 2
+    return y
+
+
+def triangles(x: Any) -> Any:
+    a = np.outer(x, x) + len(x) * np.eye(len(x))
+    for i in range(len(x)):
+        for j in range(i):
+            a[i, j] -= np.dot(a[i, :j], a[j, :j])
+            a[i, j] /= a[j, j]
+        a[i, i] -= np.dot(a[i, :i], a[i, :i])
+        a[i, i] = np.sqrt(a[i, i])
+    return a
+
+
+def corners(x: Any) -> Any:
+    a = np.outer(x, x)
+    for i in range(len(x)):
+        a[i:, i] = a[i, i:] = a[i:, i:].sum(0)
+        a[:i, :i] *= 0.5
+        a[:i, None, i:][:, 0] += 0.25
+        a[-i - 1, i + 1:] -= 1
+        a[i] = a[:, i]
+    return a
+
+
+def of_all_kinds(x: Any) -> Any:
+    y = np.zeros((len(x), len(x)))
+    s = 0.0
+    for i in range(1, len(x)):
+        v = x[:i]
+        s += np.argmax(v) + np.median(v) + np.unique(v).size + v[v > 0].sum() + v.std()
+        s -= np.concatenate([v, x[i + 1:]]).max() + np.cumsum(v)[-1] + len(v)
+        y[i, :i + 1] = np.linspace(0, 1, i + 1)
+        y[:i, i] = np.arange(i) * x[i] + np.sort(v)
+        y[i, i:] += np.ones(len(x) - i)
+    return y, s
+
+
+def downwards(x: Any) -> Any:
+    s = 0.0
+    for i in range(len(x) - 1, 0, -1):
+        for k in range(0, i, 2):
+            s = s * 0.9 + x[k:i].min() - x[i:].max()
+    return s
+
+
+def until(x: Any) -> Any:
+    s = 0.0
+    for i in range(1, len(x)):
+        if s > 4:
+            break
+        s = s + (x[:i] * x[i]).sum() ** 2
+    return s
+
+
+def last(x: Any) -> Any:
+    """What a round leaves has the size of the last one."""
+    s, v = x * 0, x[:1]
+    for i in range(1, len(x)):
+        s[i] = v.sum()
+        v = x[:i] * 2
+    return s, v
+
+
+def far(x: Any) -> Any:
+    """Ends beyond the array, and before it; masks of the user's."""
+    found = np.zeros_like(x)
+    for i in range(len(x)):
+        found[i] = x[:2 * i].sum() + x[:max(i - 3, 0)].sum() - x[i // 2:].max()
+        found[i] += np.sum(x, where=np.arange(len(x)) < i)
+    return found
+
+
+FUNCTIONS = (durbin, both_ends, blocks, around, triangles, corners, of_all_kinds, downwards, until,
+             last, far)
+
+
+def array(n: int) -> Any:
+    return np.random.default_rng(n).normal(size=n)
+
+
+def parts(found: Any) -> list[Any]:
+    return [np.asarray(part) for part in (found if isinstance(found, tuple) else (found,))]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_as_numpy_has_it(function: Callable[..., Any]) -> None:
+    named = weft.compile(function, dynamic={"x" if function is not durbin else "r": {0: "n"}})
+    for n in (1, 2, 3, 8, 33, 70):
+        x = array(n)
+        for compiled in (weft.compile(function), named) if n == 33 else (named,):
+            for got, want in zip(parts(compiled(x)), parts(function(x)), strict=True):
+                assert got.shape == want.shape
+                np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_the_same_bits_everywhere(function: Callable[..., Any]) -> None:
+    x = array(70)
+    lowered = weft.compile(function).lower(x)
+    if any(node.op.kind is Kind.EXTENT for node in all_nodes(lowered.traced.graph)):
+        pytest.skip("what it measures besides has no plan of one piece")
+    want = [part.tobytes() for part in parts(weft.compile(function)(x))]
+    arrays = [x, *(held.array for held in lowered.traced.captures)]
+    for plan in (lowered.stages.plan, lowered.stages.plan_for(GPU)):
+        assert [part.tobytes() for part in run_plan(plan, arrays)] == want
+    for options in ({"target": "x86-64-v3"}, {"opt": 0}, {"threads": 1}):
+        found = parts(weft.compile(function, **options)(x))  # type: ignore[call-overload]
+        assert [part.tobytes() for part in found] == want
+
+
+def loops(plan: Plan) -> list[Loop]:
+    return [step for step in all_steps(plan.steps) if isinstance(step, Loop)]
+
+
+@pytest.mark.parametrize("function", [durbin, both_ends, triangles])
+def test_a_round_touches_what_it_writes(function: Callable[..., Any]) -> None:
+    plan = weft.compile(function).lower(array(300)).stages.plan
+    inside = [step for loop in loops(plan) for step in all_steps(loop.body)]
+    assert loops(plan) and not any(isinstance(step, Copy) for step in inside)
+    assert all("t0" in str(step.type) or "t1" in str(step.type) or step.type.size == 1
+               for step in inside if isinstance(step, Alloc))
+    assert not plan.checks
+
+
+def test_counts_of_inner_rounds_are_sizes() -> None:
+    plan = weft.compile(triangles).lower(array(80)).stages.plan
+    assert [str(loop.count) for loop in loops(plan)] == ["80", "t0"]
+    assert not any(loop.condition for loop in loops(plan))
+
+
+def slopes(function: Callable[..., Any], x: Any, step: float = 1e-6) -> Any:
+    return np.array([(function(x + step * unit) - function(x - step * unit)) / (2 * step)
+                     for unit in np.eye(len(x))])
+
+
+def squared(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x: np.sum(parts_of(function(x)) ** 2)
+
+
+def parts_of(found: Any) -> Any:
+    return found[0] if isinstance(found, tuple) else found
+
+
+@pytest.mark.parametrize("function", [durbin, both_ends, blocks, triangles, downwards, until, last])
+def test_gradients_and_batches(function: Callable[..., Any]) -> None:
+    loss, x = squared(function), array(24) / 4
+    np.testing.assert_allclose(weft.compile(weft.grad(loss))(x), slopes(loss, x),
+                               rtol=1e-4, atol=1e-4)
+    batch = np.stack([x, x[::-1], x * 0.7])
+    np.testing.assert_allclose(weft.compile(weft.vmap(loss))(batch), [*map(loss, batch)],
+                               rtol=1e-9)
+    np.testing.assert_allclose(
+        weft.compile(weft.vmap(weft.grad(loss)))(batch), [slopes(loss, each) for each in batch],
+        rtol=1e-4, atol=1e-4)
+    moved = weft.compile(lambda x, v: weft.jvp(loss, (x,), (v,))[1])(x, np.ones(24))
+    np.testing.assert_allclose(moved, slopes(loss, x).sum(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("transform", [weft.grad, lambda f: weft.vmap(weft.grad(f))])
+def test_gradients_of_rounds_touch_what_they_add_to(transform: Callable[..., Any]) -> None:
+    n = 50
+    x = array(n) if transform is weft.grad else np.stack([array(n), array(n)])
+    plan = weft.compile(transform(squared(triangles))).lower(x).stages.plan
+    inside = [step for loop in loops(plan) for step in all_steps(loop.body)]
+    assert len(loops(plan)) == 4 and not any(isinstance(step, Copy) for step in inside)
+    for step in inside:
+        if isinstance(step, Launch):
+            extents = [axis.extent for axis in plan.kernels[step.kernel].axes]
+            assert extents.count(n) == 0, step.kernel
+
+
+def test_sizes_that_no_round_makes_equal() -> None:
+    def added(x: Any, z: Any) -> Any:
+        s = 0.0
+        for i in range(1, len(x)):
+            s += (x[:i] + z).sum()
+        return s
+
+    compiled = weft.compile(added, dynamic={"x": {0: "n"}})
+    x = array(40)
+    np.testing.assert_allclose(compiled(x, np.ones(1)), added(x, np.ones(1)))
+    with pytest.raises(ValueError, match="must be equal"):
+        compiled(x, np.ones(40))
