@@ -54,6 +54,12 @@ from .guards.search import Changes, guards_of
 from .results import results_of
 from .values.tracer import Tracer
 
+_TRIES = 4  # of a trace while other threads bind what it reads
+
+
+class ReboundError(Exception):
+    """What a trace has read is bound to something else by now: see ``guards.rebound``."""
+
 
 class EndError(BaseException):
     """What is traced ends in this exception of the user's. No handler of the user's is for it."""
@@ -89,9 +95,14 @@ def attempt(
         getattr(function, "__name__", "") or "main"), lasting, host, rewritten, changes)
     # In a context of its own: an interrupt that comes between two lines of what makes a trace the
     # active one would leave it that, and all later calls of the thread would be parts of it.
-    found = copy_context().run(once, again=True)
-    if found is None:
-        found = copy_context().run(once, again=False)
+    for left in reversed(range(_TRIES)):
+        try:
+            found = copy_context().run(once, again=True, alone=left == 0)
+            if found is None:
+                found = copy_context().run(once, again=False, alone=left == 0)
+        except ReboundError:
+            continue
+        break
     assert found is not None
     return found
 
@@ -99,9 +110,11 @@ def attempt(
 def _once(
     function: Callable[..., Any], call: Call, request: Request, name: str, lasting: bool,
     host: Warned | None, rewritten: Rewritten | None, changes: Changes, *, again: bool,
+    alone: bool,
 ) -> Traced | Need | None:
     """See ``attempt``. None for what had better be traced ``again``: it has made arrays that
-    outlive the trace, and would find them around it."""
+    outlive the trace, and would find them around it. Raises ReboundError where other threads have
+    changed what it may have read, unless it is taken to be ``alone``."""
     ctx: TraceContext | None = None
     try:
         types = call.types
@@ -109,10 +122,10 @@ def _once(
         ctx.rewritten, ctx.request = rewritten, request
         entries = [Leaf(label, kind, type_, None if kind == "variable" else ctx.graph.add_param(
             type_, _word(label))) for label, (kind, type_) in zip(call.names, types, strict=True)]
-        return _recorded(ctx, function, call, entries, lasting, changes, again)
+        return _recorded(ctx, function, call, entries, lasting, changes, again, alone)
     except GivenUpError as given_up:
         return given_up.need
-    except ChangedError:
+    except (ChangedError, ReboundError):
         raise
     except Exception as problem:
         if ctx is None:
@@ -153,7 +166,7 @@ def done(found: Traced | Need) -> Traced:
 
 def _recorded(
     ctx: TraceContext, function: Callable[..., Any], call: Call, entries: Sequence[Leaf],
-    lasting: bool, changes: Changes, again: bool,
+    lasting: bool, changes: Changes, again: bool, alone: bool,
 ) -> Traced | None:
     made = ctx.made = []
     ctx.buffers = []
@@ -197,6 +210,8 @@ def _recorded(
     check_leaks(made, function)
     guards, codes = Guards(()), frozenset[CodeType]()
     if draws is not None:
+        if bound.by_others and not alone:
+            raise ReboundError
         draws.check()
         bound.check()
         # Of code that is not rewritten it is not known what it calls.

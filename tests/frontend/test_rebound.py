@@ -168,6 +168,35 @@ def test_threads_that_call_meanwhile_leave_no_old_programs() -> None:
     assert len(f.offered) == f.cache_info().specialisations == 1
 
 
+def test_what_another_thread_binds_during_a_trace_is_read_again() -> None:
+    global weight
+    begun, bound = threading.Event(), threading.Event()
+
+    def binds() -> None:
+        global weight
+        begun.wait(60)
+        weight = np.full(3, 1.0)
+        bound.set()
+
+    def waits(x: Any) -> Any:
+        found = x * 0 + weight
+        begun.set()
+        bound.wait(60)
+        return found
+
+    weight = np.full(3, 0.0)
+    f, done = compiled(waits), threading.Event()
+    threads = [threading.Thread(target=binds), threading.Thread(target=done.wait)]
+    for thread in threads:
+        thread.start()
+    found = f(X)
+    done.set()
+    for thread in threads:
+        thread.join(60)
+    np.testing.assert_array_equal(found, 1.0)
+    np.testing.assert_array_equal(f(X), 1.0)
+
+
 def test_recompiling_is_warned_of_or_refused() -> None:
     global weight
     warned, refused = (weft.compile(lambda x: x * weight, on_recompile=what)

@@ -2,10 +2,14 @@
 
     global old, new
     old, new = new, old          the program has the arrays that these were at first       warning
+
+What another thread binds to something else while a function is traced is no longer what the trace
+has read, or is what it has not read yet: it is traced again.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from types import CellType, FunctionType
@@ -19,11 +23,20 @@ from .search import stored
 
 
 class Rebound:
-    """The arrays that such names have before functions are traced."""
+    """The arrays that such names have before functions are traced, and what others have."""
 
     def __init__(self, functions: Sequence[FunctionType]) -> None:
-        self._had = [(name, get, function, array) for function in functions
-                     for name, get in _names(function) if _is_array(array := get())]
+        found = [(name, get, function, get()) for function in functions
+                 for name, get in _names(function)]
+        bound = {name for function in functions for name in stored(function.__code__)}
+        self._had = [each for each in found if each[0] in bound and _is_array(each[3])]
+        self._read = [(get, value) for name, get, _, value in found if name not in bound]
+
+    @property
+    def by_others(self) -> bool:
+        """Whether another thread has bound a name that the functions read."""
+        return threading.active_count() > 1 and any(
+            get() is not value for get, value in self._read)
 
     def check(self) -> None:
         """Warn of each that has another one."""
@@ -35,13 +48,11 @@ class Rebound:
 
 
 def _names(function: FunctionType) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """The global names that a function binds, and those of functions around it."""
-    bound = stored(function.__code__)
-    for name in sorted(bound & function.__globals__.keys()):
+    """The global names of a function, and those of functions around it."""
+    for name in sorted(function.__globals__.keys() & function.__code__.co_names):
         yield name, partial(function.__globals__.get, name)
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        if name in bound:
-            yield name, partial(_content, cell)
+        yield name, partial(_content, cell)
 
 
 def _content(cell: CellType) -> Any:
