@@ -87,6 +87,8 @@ class _Stores:
         if isinstance(control, Looping):
             copy.attrs = with_bodies(node, lambda graph: _stored(
                 graph, range(control.carried) if graph is control.body else ()))
+            self.own.update(result for result, value in zip(
+                node.results[:control.carried], node.inputs, strict=False) if value in self.own)
         elif isinstance(control, Branching):
             own = [number for number, value in enumerate(node.inputs[1:]) if value in self.own]
             copy.attrs = with_bodies(node, lambda graph: _stored(graph, own))

@@ -181,6 +181,27 @@ def test_a_round_touches_what_it_writes(function: Callable[..., Any]) -> None:
     assert not plan.checks
 
 
+def test_what_inner_rounds_have_written_is_written_in_place() -> None:
+    def swept(u: Any) -> Any:
+        p = np.empty_like(u)
+        for _ in range(40):
+            p[1:-1, 0] = 1.0
+            for j in range(1, len(u)):
+                p[1:-1, j] = 1 / (p[1:-1, j - 1] + 2)
+            p[1:-1, 0] = 0.5
+            for j in range(1, len(u)):
+                u[j, 1:-1] += p[1:-1, j] * u[j - 1, 1:-1]
+            u[1:-1, -1] = 2.0
+        return u
+
+    u = np.outer(array(60), array(60))
+    np.testing.assert_allclose(weft.compile(swept)(u.copy()), swept(u.copy()), rtol=1e-12)
+    plan = weft.compile(swept).lower(u).stages.plan
+    inside = [step for loop in loops(plan) for step in all_steps(loop.body)]
+    assert len(loops(plan)) == 3 and not any(isinstance(step, Copy) for step in inside)
+    assert all(step.type.size == 58 for step in inside if isinstance(step, Alloc))
+
+
 def test_counts_of_inner_rounds_are_sizes() -> None:
     plan = weft.compile(triangles).lower(array(80)).stages.plan
     assert [str(loop.count) for loop in loops(plan)] == ["80", "t0"]

@@ -204,6 +204,14 @@ def _broadcast_to(shape: tuple[int, ...], axes: tuple[int, ...]) -> Callable[...
     return lambda b, x: b.broadcast(x, shape=shape, axes=axes)
 
 
+def _padded_region(b: Any, x: Any) -> Any:
+    """x where a region of one plane, repeated, is true, else 0."""
+    plane = b.pad(b.full(True, TensorType(BOOL, (3, 2))), low=(1, 0), high=(2, 2),
+                  interior=(0, 0), value=0)
+    mask = b.broadcast(plane, shape=x.shape, axes=(1, 2))
+    return b.select(mask, x, b.full(0.0, x.type))
+
+
 def _then(*calls: tuple[str, dict[str, Any]]) -> Callable[..., Value]:
     def build(b: Any, *xs: Value) -> Value:
         value = getattr(b, calls[0][0])(*xs, **calls[0][1])
@@ -241,6 +249,7 @@ CASES: dict[str, list[Case]] = {
     "broadcast-reshape": [(((3, 5),), _then(
         ("reshape", {"shape": (3, 1, 5)}),
         ("broadcast", {"shape": (2, 3, 1, 5), "axes": (1, 2, 3)})))],
+    "broadcast-pad": [(((2, 6, 4),), _padded_region)],
     "slice-whole": [(((3, 5),), _then(("slice", {"start": (0, 0), "step": (1, 1),
                                                  "shape": (3, 5)})))],
     "slice-slice": [(((7, 9),), _slices)],
