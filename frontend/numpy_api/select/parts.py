@@ -1,5 +1,7 @@
-"""Slices with computed ends as arrays of their own size, which the program measures as it runs.
+"""Slices with computed ends as arrays of their own size, which the number of a round tells, or the
+program measures as it runs.
 
+    x[:k]           in a loop for k in range(1, n):    slice x {start = (0,), shape = (t0 + 1,)}
     x[a:b]          from s_1 = a on, s = b - a of it:  slice x {start = (s_1,), shape = (s,)}
     x[:k, a:]       so along each axis
 
@@ -52,8 +54,8 @@ def may_measure() -> bool:
 
 
 def measured(shape: Sequence[Dim], index: Any) -> Any:
-    """The index with parts whose sizes are measured in the place of slices with computed ends; as
-    it is where that may not be."""
+    """The index with parts, whose sizes are told or measured, in the place of slices with computed
+    ends; as it is where that may not be."""
     items = list(index) if isinstance(index, tuple) else [index]
     if not any(map(_is_computed_slice, items)) or not all(map(_is_plain, items)):
         return index
