@@ -17,7 +17,7 @@ from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.growing import GrowingList
 from ...tracing.arrays.selection import Selection
 from ...tracing.context.active import current
-from ...tracing.context.distance import tell_bound
+from ...tracing.context.distance import goes_by_rounds, tell_bound
 from ...tracing.context.recorder import TraceContext
 from ...tracing.operand import as_dim, as_number
 from ...tracing.values.numbers import numbers_behind
@@ -185,9 +185,11 @@ def _counted(
 
     behind = numbers_behind(count.ctx, count.value) if isinstance(count, Tracer) and not (
         isinstance(count, SymbolicDim)) else frozenset()
-    _rounds(ctx or context_of(count), "for", None if known else test,
-            lambda index: body(item(index)), get, put, names, limit,
-            most=most if limit is ENDLESS else limit, behind=behind)
+    ctx = ctx or context_of(count)
+    if limit is not ENDLESS and not goes_by_rounds(ctx, limit):
+        most = limit  # of all rounds of the loops around
+    _rounds(ctx, "for", None if known else test, lambda index: body(item(index)), get, put, names,
+            limit, most=most, behind=behind)
 
 
 def _end(problem: Exception, goes_on: Any, get: Get, put: Put, names: Sequence[str]) -> None:

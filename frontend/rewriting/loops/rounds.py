@@ -297,7 +297,8 @@ class Loop:
                                         for place, leaf in enumerate(old)])
             if isinstance(value, GrowingList):
                 found.append(self.growths[at].end(value, self.first[at], self.most,
-                                                  exact=self.test is None))
+                                                  exact=self.test is None
+                                                  and self.most == self.limit))
                 continue
             origin, start = self.entry.origin(self.after[at]), self.entry.start[at]
             if origin is not None and origin is start and type(value) not in (list, tuple, dict):
