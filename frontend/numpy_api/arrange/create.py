@@ -13,6 +13,7 @@ from ...tracing.arrays import views
 from ...tracing.context.active import current
 from ...tracing.context.distance import (
     distance,
+    goes_by_rounds,
     is_computed,
     size_in_rounds,
     told_by_rounds,
@@ -169,7 +170,9 @@ def arange(start_or_stop: Any, stop: Any = None, step: Any = 1, *, dtype: Any = 
         start, stop = _told(start, stop)
     if isinstance(step, (int, np.integer)) and step == 1 and all(map(_is_size, (start, stop))):
         first = as_dim(start)
-        size = size_in_rounds(current(), as_dim(stop) - first)
+        size = as_dim(stop) - first
+        if isinstance(size, int) or goes_by_rounds(current(), size):
+            size = size_in_rounds(current(), size)
         kind = np.result_type(np.int64, *(x.dtype for x in (start, stop, step)
                                           if isinstance(x, np.generic)))
         wanted = np.dtype(dtype or kind)
