@@ -207,7 +207,6 @@ def _recorded(
     if lasting:
         check_used_up(ctx.used_up)
         check_kept(ctx.kept)
-    check_leaks(made, function)
     guards, codes = Guards(()), frozenset[CodeType]()
     if draws is not None:
         if bound.by_others and not alone:
@@ -226,6 +225,8 @@ def _recorded(
             kind if isinstance(kind, str) or kind < len(entries) or id(
                 captures[kind - len(entries)].array) in held else len(entries) - 1 - kind
             for kind in out_kinds])
+    ctx.around.same.clear()  # who alone holds these is not to be told of
+    check_leaks(made, function)
     return Traced(ctx.graph, call.structure, out_tree, tuple(entries), out_kinds, captures,
                   dict(ctx.variables), guards, ctx.failures, written, *filled, capacity, codes)
 
@@ -394,11 +395,11 @@ def trace_region(function: Callable[..., Any], operands: Sequence[Parameter],
             ctx.end()
             check_unchanged(args, in_tree, inputs, _operands, function)
             values, out_tree, kinds = results_of(ctx, function, result)
+        closure = tuple(tracer for _, tracer in ctx.closure)
     finally:
         ctx.alive = False
+        ctx.forget()  # a trace that fails, too: others know of it
     ctx.graph.results = values
-    closure = tuple(tracer for _, tracer in ctx.closure)
-    ctx.forget()
     return Region(ctx.graph, closure, out_tree, tuple(kind == "number" for kind in kinds))
 
 

@@ -511,6 +511,7 @@ def test_wrong_arguments(name: str) -> None:
     assert len(str(caught.value).splitlines()) <= 15
 
 
+@pytest.mark.filterwarnings("default:.* is a traced value")
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_leaked_value(fails: bool) -> None:
     held: list[Any] = []

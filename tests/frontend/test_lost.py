@@ -241,6 +241,29 @@ def test_what_dies_with_the_trace_is_no_leak() -> None:
             gc.enable()
 
 
+def test_what_the_trace_itself_holds_is_no_leak() -> None:
+    def of_a_table(x: Any, k: Any) -> Any:  # whose items are asked for, and see what it sees
+        return {"twice": lambda: x * 2, "half": lambda: x / 2}["twice"]() * k
+
+    def of_rounds(x: Any, k: Any) -> Any:  # whose first traces fail, as sizes are not the same
+        rows, y = np.arange(len(x)), x * 1
+        for step in range(12):
+            if len(y) == 0:
+                break
+            y *= k
+            gone = y < 0.25
+            x[rows[gone]] = step
+            np.logical_not(gone, gone)
+            y, rows = y[gone], rows[gone]
+        return x * 1
+
+    for function in (of_a_table, of_rounds):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", weft.TracingWarning)
+            found = weft.compile(function)(X.copy(), 0.5)
+        np.testing.assert_allclose(found, function(X.copy(), 0.5))
+
+
 def test_a_graph_has_no_end() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

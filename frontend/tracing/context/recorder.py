@@ -191,6 +191,7 @@ class TraceContext(Effects):
         self.forget_variables()
         self._captures.clear()
         self.closure.clear()
+        self.numbers.clear()
 
     def descends_from(self, other: Recording) -> bool:
         """True if ``other`` is this trace or one around it."""
