@@ -72,7 +72,7 @@ class Attempts:
                 request = replace(request, known=found.known, loops=Loops())
                 continue
             if found.measured and found.problem is None:
-                request = replace(request, measures=False, loops=Loops())
+                request = replace(request, measures=False, rounds=False, loops=Loops())
                 continue
             if unknown is not None and type(found.problem) is ValueError:
                 raise unknown  # of NumPy: what is known cannot be written
@@ -86,8 +86,8 @@ class Attempts:
             if loops is not None:
                 request = replace(request, loops=loops)
                 continue
-            if found.measured and request.measures and not found.static:
-                request = replace(request, measures=False, loops=Loops())
+            if found.measured and request.rounds and not found.static:
+                request = replace(request, measures=False, rounds=False, loops=Loops())
                 continue
             problem = (conflict if _asks(unknown) else unknown) or found.problem
             assert problem is not None  # else there are loops to go on with

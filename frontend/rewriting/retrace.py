@@ -55,8 +55,8 @@ def trace_as_written(function: Callable[..., Any], call: Call, **options: Any) -
         loops = None if given_up or isinstance(found, Traced) else request.loops.after(found)
         if loops is not None:
             request = replace(request, loops=loops)
-        elif isinstance(found, Need) and found.measured and request.measures:
-            request = Request(measures=False)
+        elif isinstance(found, Need) and found.measured and request.rounds:
+            request = Request(measures=False, rounds=False)
         else:
             return done(found)
 

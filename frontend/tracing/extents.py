@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import cast
 
 from ...ir.graph import Graph, Value, all_nodes
-from ...ir.indices.dims import node_requirements
+from ...ir.indices.dims import asks_of_some_rounds, node_requirements
 from ...ir.indices.index import Dim, Expr, symbol, symbols_of
 from ...ir.indices.proof import nonnegative
 from ...ir.ops.table import OPS
@@ -61,7 +61,10 @@ def _known(ctx: TraceContext, value: Value) -> Expr | None:
 def asks_where_it_may_not_be(graph: Graph, asserts: bool) -> bool:
     """Whether a way of a branch, or a round, asks something of a size that is measured before it:
     that is asked when it is measured, whichever way is taken (``s.min() if len(s) else 0.0``). So
-    is what stands behind an assertion."""
+    is what stands behind an assertion. And so is what only some rounds ask of sizes that go by
+    their numbers: it would be asked of all of them."""
+    if asks_of_some_rounds(graph):
+        return True
     measured = sizes_measured(graph.nodes)
     inner = (each for node in graph.nodes for attr in node.attrs.values()
              if isinstance(attr, Graph) for each in all_nodes(attr))

@@ -18,15 +18,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..diagnose import error
-from ..graph import Graph, Node
+from ..graph import Graph, Node, control_of
 from ..loc import Loc
+from ..ops.control.region import Looping
 from ..plans.plan import Plan, Relation, Rounds
 from ..record import record, replace
 from ..types import TensorType
 from .affine import coefficient, unclamped
 from .index import Dim, Expr, plain_symbol, symbol, symbols_of, terms_of
 from .proof import nonnegative
-from .rounds import Counts, range_of, rounds_behind, rounds_that_follow
+from .rounds import Counts, counts_inside, range_of, rounds_behind, rounds_that_follow
 from .walk import evaluate, substitute
 
 
@@ -77,12 +78,27 @@ def requirements(graph: Graph) -> list[Requirement]:
                                            f"{_placed(own.right, places)} must be equal")
             for need in _in_all_rounds(own, counts, facts):
                 key = need.left, need.sign, need.right
-                if key in known or all(nonnegative(fact, facts) for fact in need.facts):
+                if key in known or _holds(need, facts):
                     continue
                 known.add(key)
                 found.append(need)
                 facts += need.facts
     return found
+
+
+def asks_of_some_rounds(graph: Graph) -> bool:
+    """Whether a round asks something of a size that goes by its number, which is not so in all of
+    them: rounds that branch, or end the loop, may not ask it (``if i == 3: y[:i] = z``)."""
+    facts = sizes_of_params(graph)
+    return any(
+        rounds_behind(need.left - need.right, counts) and not _is_known(node) and not all(
+            _holds(each, facts) for each in _in_all_rounds(need, counts, facts))
+        for node, counts in _all_nodes(graph) if counts for need in node_requirements(node))
+
+
+def _holds(need: Requirement, facts: tuple[Dim, ...]) -> bool:
+    """Whether a requirement is met whatever the arguments."""
+    return all(nonnegative(fact, facts) for fact in need.facts)
 
 
 def _is_known(node: Node) -> bool:
@@ -96,8 +112,9 @@ def _all_nodes(graph: Graph, counts: Counts = MappingProxyType({})) -> Iterator[
     each that have an end."""
     for node in graph.nodes:  # recursion is by nesting of graphs only
         yield node, counts
-        count = node.attrs.get("length", node.attrs.get("limit", -1))
-        inner = counts if count == -1 else {**counts, node.attrs["index"]: count}
+        control = control_of(node)
+        inner = (counts_inside(counts, control.index, control.count)
+                 if isinstance(control, Looping) else counts)
         for attr in node.attrs.values():
             if isinstance(attr, Graph):
                 yield from _all_nodes(attr, inner)

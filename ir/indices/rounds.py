@@ -35,6 +35,11 @@ Counts = Mapping[str, Dim]  # of rounds, by the name of their number
 Range = tuple[Dim, Dim]     # the least and the most
 
 
+def counts_inside(counts: Counts, index: str, count: Dim | None) -> Counts:
+    """The counts inside of a loop, which may have no end (None)."""
+    return counts if count is None else {**counts, index: count}
+
+
 def rounds_behind(dim: Dim, counts: Counts) -> dict[str, Dim]:
     """The counts that a dim goes by, those that they go by among them."""
     found: dict[str, Dim] = {}

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..graph import Graph
 from ..indices.index import Dim
-from ..indices.rounds import Counts
+from ..indices.rounds import Counts, counts_inside
 from ..loc import Loc
 from ..record import record, replace
 from .plan import KernelCall
@@ -122,9 +122,8 @@ def calls_in_rounds(
         yield call, counts
         if isinstance(call, GroupCall):
             yield from calls_in_rounds(call.calls, counts)
-        inner = counts
-        if isinstance(call, LoopCall) and call.count is not None:
-            inner = {**counts, call.index: call.count}
+        inner = (counts_inside(counts, call.index, call.count) if isinstance(call, LoopCall)
+                 else counts)
         for body in bodies_of(call):
             yield from calls_in_rounds(body.calls, inner)
 

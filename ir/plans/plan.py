@@ -52,7 +52,7 @@ from typing import Any, Literal
 
 from ..graph import Node
 from ..indices.index import Dim, ceil_div, product, symbol, symbols_of
-from ..indices.rounds import Counts, rounds_behind
+from ..indices.rounds import Counts, counts_inside, rounds_behind
 from ..indices.walk import evaluate
 from ..kernels.kernel import Kernel
 from ..loc import Loc
@@ -451,9 +451,8 @@ def steps_in_rounds(
     is run in, where these have an end."""
     for step in steps:  # recursion is by nesting of steps only
         yield step, counts
-        inner = counts
-        if isinstance(step, Loop) and step.count is not None:
-            inner = {**counts, step.index: step.count}
+        inner = (counts_inside(counts, step.index, step.count) if isinstance(step, Loop)
+                 else counts)
         for body in bodies_of(step):
             yield from steps_in_rounds(body, inner)
 

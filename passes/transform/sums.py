@@ -59,8 +59,9 @@ def added_to_parts(graph: Graph) -> None:
         pad, known = node.inputs[part].node, node.inputs[1 - part]
         assert pad is not None
         own = pad.inputs[0]
-        at, rest = graph.nodes.index(node), graph.nodes[graph.nodes.index(node):]
-        del graph.nodes[at:]
+        graph.nodes.remove(pad)
+        at = graph.nodes.index(node)
+        graph.nodes, rest = graph.nodes[:at], graph.nodes[at:]
         b = Builder(graph, OPS, share=False, fold=False)
         with b.like(node):
             there = b.slice(known, start=pad.attrs["low"], shape=own.shape,
@@ -69,7 +70,6 @@ def added_to_parts(graph: Graph) -> None:
             padded = b.pad(b.add(there, own), **pad.attrs)
         node.op, node.inputs, node.attrs = OPS["select"], (mask, padded, known), {}
         graph.nodes += rest
-        graph.nodes.remove(pad)
 
 
 def _is_part(value: Value) -> bool:

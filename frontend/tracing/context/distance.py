@@ -302,7 +302,13 @@ def told_by_rounds(ctx: TraceContext, x: Any) -> Any:
     rounds = _sums(ctx).rounds
     if found.terms or any(rounds.get(name, 0) is None for name in symbols_of(found.constant)):
         return x
-    return found.constant if isinstance(found.constant, int) else SymbolicDim(ctx, found.constant)
+    if isinstance(found.constant, int):
+        return found.constant
+    if not symbols_of(found.constant).isdisjoint(rounds):
+        if not ctx.request.rounds:
+            return x
+        ctx.asked.measured = True
+    return SymbolicDim(ctx, found.constant)
 
 
 def goes_by_rounds(ctx: TraceContext, *dims: Dim) -> bool:

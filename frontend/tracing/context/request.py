@@ -45,7 +45,7 @@ class Need:
     straight: bool = False  # loops that do not branch had better be, too: they draw many nodes
     known: int = 0  # of which arrays from around the numbers had better be known (``Known``)
     written: frozenset[int] = frozenset()  # arrays whose numbers are known, and had better not be
-    measured: bool = False  # sizes were measured, which may be why
+    measured: bool = False  # sizes were measured, or told by rounds, which may be why
 
 
 class Start(Enum):
@@ -117,7 +117,8 @@ class Request:
     them. ``inout``: arrays among the arguments, and those from around, may be written to, which
     the caller then sees. ``known``: of which arrays from around the numbers are (``Known``), but
     for those that are ``written``, by their ids. ``measures``: sizes may be measured, as plans of
-    CPUs do, where elements of a whole array would do."""
+    CPUs do, where elements of a whole array would do; ``rounds``: they may go by the numbers of
+    rounds."""
 
     capacity: int = 0
     optional: bool = False
@@ -126,6 +127,7 @@ class Request:
     known: int = 0
     written: frozenset[int] = frozenset()
     measures: bool = True
+    rounds: bool = True
     loops: Loops = field(default_factory=Loops)
 
 
@@ -142,7 +144,7 @@ class Asked:
             Error, tuple[frozenset[str], bool, bool]] = WeakKeyDictionary()
         self.capacity: Error | None = None  # of the list that has asked for it
         self.optional = False
-        self.measured = False  # sizes, where elements of a whole array would have done
+        self.measured = False  # sizes, or told by rounds, where a whole array would have done
 
     def behind(
         self, problem: Error, numbers: frozenset[str], truth: bool = False, outside: bool = False

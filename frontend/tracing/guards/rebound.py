@@ -26,17 +26,23 @@ class Rebound:
     """The arrays that such names have before functions are traced, and what others have."""
 
     def __init__(self, functions: Sequence[FunctionType]) -> None:
-        found = [(name, get, function, get()) for function in functions
-                 for name, get in _names(function)]
-        bound = {name for function in functions for name in stored(function.__code__)}
-        self._had = [each for each in found if each[0] in bound and _is_array(each[3])]
-        self._read = [(get, value) for name, get, _, value in found if name not in bound]
+        self._had: list[tuple[str, Callable[[], Any], FunctionType, Any]] = []
+        self._read: list[tuple[Callable[[], Any], Any]] = []
+        others = threading.active_count() > 1
+        found = [(name, home, get, function, name in stored(function.__code__))
+                 for function in functions for name, home, get in _names(function)]
+        bound = {(name, home) for name, home, _, _, binds in found if binds}
+        for name, home, get, function, binds in found:
+            if binds and _is_array(array := get()):
+                self._had.append((name, get, function, array))
+            elif others and (name, home) not in bound:
+                self._read.append((get, get()))
 
     @property
     def by_others(self) -> bool:
-        """Whether another thread has bound a name that the functions read."""
-        return threading.active_count() > 1 and any(
-            get() is not value for get, value in self._read)
+        """Whether another thread, of those that ran when the trace began, has bound a name that
+        the functions read."""
+        return any(get() is not value for get, value in self._read)
 
     def check(self) -> None:
         """Warn of each that has another one."""
@@ -47,12 +53,13 @@ class Rebound:
                      definition(function))
 
 
-def _names(function: FunctionType) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """The global names of a function, and those of functions around it."""
+def _names(function: FunctionType) -> Iterator[tuple[str, int, Callable[[], Any]]]:
+    """The global names of a function, and those of functions around it, with the ids of what has
+    them."""
     for name in sorted(function.__globals__.keys() & function.__code__.co_names):
-        yield name, partial(function.__globals__.get, name)
+        yield name, id(function.__globals__), partial(function.__globals__.get, name)
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        yield name, partial(_content, cell)
+        yield name, id(cell), partial(_content, cell)
 
 
 def _content(cell: CellType) -> Any:
