@@ -29,7 +29,7 @@ from .index import (
     terms_of,
 )
 from .proof import nonnegative
-from .walk import substitute
+from .walk import rebuild, substitute
 
 Counts = Mapping[str, Dim]  # of rounds, by the name of their number
 Range = tuple[Dim, Dim]     # the least and the most
@@ -79,6 +79,20 @@ def range_of(dim: Dim, counts: Counts) -> Range:
             least, most = _bounds(dim, name, last)
         return range_of(least, rest)[0], range_of(most, rest)[1]
     return dim, dim
+
+
+def simplified(dim: Dim, counts: Counts) -> Dim:
+    """The dim with ``e``, or 0, for each ``max(e, 0)`` that is this in all rounds."""
+    def chosen(atom: Atom) -> Dim | None:
+        if not isinstance(atom, Maximum):
+            return None
+        value = simplified(atom.value, counts)
+        facts = rounds_that_follow(rounds_behind(value, counts))
+        if nonnegative(value, facts):
+            return value
+        return 0 if nonnegative(value * -1, facts) else positive(value)
+
+    return dim if symbols_of(dim).isdisjoint(counts) else rebuild(dim, chosen)
 
 
 def _bounds(dim: Dim, name: str, last: Dim) -> Range:

@@ -3,7 +3,7 @@ element beside them is touched, and all ways to run a program give the same bits
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,10 @@ import pytest
 import weft
 from weft.ir.graph import all_nodes
 from weft.ir.interp.plan import run_plan
+from weft.ir.kernels.kernel import Axis
 from weft.ir.machine import GPU
 from weft.ir.ops.op import Kind
-from weft.ir.plans.plan import Alloc, Copy, Launch, Loop, Plan, all_steps
+from weft.ir.plans.plan import Alloc, Copy, Launch, Loop, Plan, Step, all_steps
 
 
 def durbin(r: Any) -> Any:
@@ -179,6 +180,14 @@ def test_a_round_touches_what_it_writes(function: Callable[..., Any]) -> None:
     assert all("t0" in str(step.type) or "t1" in str(step.type) or step.type.size == 1
                for step in inside if isinstance(step, Alloc))
     assert not plan.checks
+    # What is stored into is not read as a whole, one element after the other.
+    assert all(axis.extent == 1 or "t" in str(axis.extent) or axis.kind == "par"
+               for axis in axes_in(plan, inside))
+
+
+def axes_in(plan: Plan, steps: Sequence[Step]) -> list[Axis]:
+    return [axis for step in steps if isinstance(step, Launch)
+            for axis in plan.kernels[step.kernel].axes]
 
 
 def test_what_inner_rounds_have_written_is_written_in_place() -> None:
@@ -200,6 +209,58 @@ def test_what_inner_rounds_have_written_is_written_in_place() -> None:
     inside = [step for loop in loops(plan) for step in all_steps(loop.body)]
     assert len(loops(plan)) == 3 and not any(isinstance(step, Copy) for step in inside)
     assert all(step.type.size == 58 for step in inside if isinstance(step, Alloc))
+    assert all(axis.extent != 60 for axis in axes_in(plan, inside))
+
+
+def test_lists_that_inner_rounds_fill_have_their_length() -> None:
+    def rows(x: Any) -> Any:
+        s = 0.0
+        for i in range(1, len(x)):
+            row = []
+            for j in range(i):
+                row.append(x[j] * 2)
+            s = s * 0.5 + len(row) + sum(row)
+        return s
+
+    x = array(80)
+    np.testing.assert_allclose(weft.compile(rows)(x), rows(x))
+    plan = weft.compile(rows).lower(x).stages.plan
+    assert "t0 + 1" in [str(loop.count) for loop in loops(plan)]
+
+
+def test_what_a_round_leaves_has_the_size_of_it() -> None:
+    plan = weft.compile(last).lower(array(80)).stages.plan
+    inside = [step for loop in loops(plan) for step in all_steps(loop.body)]
+    assert any("t0" in str(axis.extent) for axis in axes_in(plan, inside))
+
+
+def test_names_that_only_a_round_binds() -> None:
+    def first(x: Any) -> Any:
+        out = None
+        for i in range(1, len(x)):
+            if x[i] > 0.9:
+                out = x[:i]
+                break
+        return out
+
+    compiled = weft.compile(first, dynamic={"x": {0: "n"}})
+    with pytest.raises(weft.Error):
+        compiled(array(40))
+
+
+@pytest.mark.parametrize("part", [lambda w, i: w[i:][:2], lambda w, i: w[:i + 2][i:]])
+def test_gradients_of_windows_of_slices(part: Callable[..., Any]) -> None:
+    """What is read in all rounds, of which each has another window in a product."""
+    v = np.array([[0.3, -0.7]])
+
+    def loss(w: Any) -> Any:
+        s = 1.0
+        for i in range(79):
+            s = s * 0.5 + np.sum(np.tanh(np.cos(v * s * 0.01 + i) @ part(w.reshape(80, 3), i)))
+        return s
+
+    w = array(240)
+    np.testing.assert_allclose(weft.compile(weft.grad(loss))(w), slopes(loss, w), atol=1e-7)
 
 
 def test_counts_of_inner_rounds_are_sizes() -> None:

@@ -25,6 +25,7 @@ from ....ir.record import record
 from ....ir.types import I64, TensorType
 from ...tracing.arrays.variable import Variable
 from ...tracing.context.active import current
+from ...tracing.context.distance import simplified_in_rounds
 from ...tracing.operand import (
     as_dim,
     as_int,
@@ -206,7 +207,8 @@ def _span(item: slice, size: Dim, axis: int) -> Span:
     start, stop = (bound if given_ is None else _clamped(given_, size, low, high)
                    for given_, bound in zip(given, default, strict=True))
     extent = stop - start if step > 0 else start - stop
-    count = (larger(extent, 0) + abs(step) - 1) // abs(step)
+    start, extent = (simplified_in_rounds(current(), dim) for dim in (start, larger(extent, 0)))
+    count = (extent + abs(step) - 1) // abs(step)
     if involved(count):
         raise error("W122", f"where {item.start}:{item.stop} lies in axis {axis} depends on sizes "
                             "in too many ways",

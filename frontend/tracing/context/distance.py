@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from ....ir.graph import Node, Value, freeze
 from ....ir.indices.index import Dim, Expr, positive, symbol, symbols_of
 from ....ir.indices.proof import nonnegative
-from ....ir.indices.rounds import range_of, rounds_behind, rounds_that_follow
+from ....ir.indices.rounds import range_of, rounds_behind, rounds_that_follow, simplified
 from ....ir.indices.walk import substitute
 from ....ir.record import field, record
 from ..values.tracer import SymbolicDim, Tracer
@@ -329,4 +329,9 @@ def _counts(ctx: TraceContext) -> dict[str, Dim]:
 
 def size_in_rounds(ctx: TraceContext, dim: Dim) -> Dim:
     """A dim, or 0 where it is negative."""
-    return dim if is_natural_in_rounds(ctx, dim) else positive(dim)
+    return simplified_in_rounds(ctx, positive(dim))
+
+
+def simplified_in_rounds(ctx: TraceContext, dim: Dim) -> Dim:
+    """A dim as simple as the numbers of the rounds around allow."""
+    return simplified(dim, _counts(ctx))
