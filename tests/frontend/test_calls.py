@@ -271,6 +271,7 @@ def test_more_kinds_than_short_ways() -> None:
     assert double.cache_info().specialisations == 30
 
 
+@pytest.mark.filterwarnings("default:.* is a traced value")
 def test_a_default_has_one_program_whatever_was_called_before(monkeypatch: Any) -> None:
     """The short way of a traced number must leave the default's value alone."""
     seen: list[Any] = []

@@ -513,6 +513,7 @@ def test_what_a_debugger_gets() -> None:
     assert repr(held) == "[Tracer<f64[3] 'x:0'>]"
 
 
+@pytest.mark.filterwarnings("default:.* is a traced value")
 def test_a_late_text_describes_itself() -> None:
     found: list[Any] = []
 

@@ -81,7 +81,10 @@ class Sample:
             return key
 
         call = _ARRAY.sub(name, self.text)
-        return with_source.function(f"lambda: f({call})", scope)()
+        try:
+            return with_source.function(f"lambda: f({call})", scope)()
+        finally:
+            scope.clear()  # its text, which is kept, has it
 
 
 def agree(found: Any, wanted: Any, rtol: float) -> None:
