@@ -3,6 +3,7 @@
     n is asked for as a size     n is static from now on: each of its values has its own program
     a list grows without an end  it has capacity for FIRST items; where a step needs more, for TIMES
                                  as many, in a program that is made anew
+    x[:n] in a loop              n is static until a call has another one: it is traced then, as ever
     best is None on some ways    it may be, in this program
     range(sizes[0])              the numbers of the global array are known, in this program
     sizes[0] += 1                but not those of an array that is written
@@ -26,20 +27,21 @@ from ..tracing.arguments import Call
 from ..tracing.context.request import Loops, Need, Request
 
 T = TypeVar("T")
+_SIZES = "it says how large arrays in a loop are"
 
 
 class Attempts:
     """What the calls of a function have taught about how it is to be traced. ``fixed``: arguments
     that have become static, and why; ``capacity``: of lists of which nobody knows how long they
-    become."""
+    become. ``request`` is what they begin with."""
 
     def __init__(
-        self, signature: Signature, lock: AbstractContextManager[Any], inout: bool,
-        measures: bool
+        self, signature: Signature, lock: AbstractContextManager[Any], request: Request
     ) -> None:
-        self.signature, self._lock = signature, lock
-        self._inout, self._measures = inout, measures
+        self.signature, self._lock, self._first = signature, lock, request
         self.fixed: Mapping[str, str] = {}
+        self._sizes: dict[str, Any] = {}  # of these, those that say sizes in loops, and what they are
+        self._varying: set[str] = set()   # numbers that did
         self.capacity = FIRST
 
     def more_capacity(self) -> bool:
@@ -53,6 +55,7 @@ class Attempts:
         self, make: Callable[[Call, Request], T | Need], call: Call
     ) -> tuple[T, Call]:
         """What ``make`` gives as soon as it lacks nothing, and the call that it gives that for."""
+        call = self._varied(call)
         saved = self.fixed
         first: Exception | None = None     # the problem before all integers were static
         optional: Exception | None = None  # before names might be None
@@ -66,6 +69,10 @@ class Attempts:
             if not found.written <= request.written:
                 conflict = conflict or found.problem
                 request = replace(request, written=request.written | found.written, loops=Loops())
+                continue
+            if found.sizes:
+                request = replace(request, sizes=self._has_sizes(found, call), loops=Loops())
+                call = call.with_fixed(self.fixed)
                 continue
             if found.known and not _numbers(found, call):
                 unknown = unknown or found.problem
@@ -116,8 +123,35 @@ class Attempts:
 
     def _request(self, call: Call) -> Request:
         """What to begin with: no capacity, if a number may say how long lists become."""
-        return Request(0 if call.numbers(bool, int, float) else self.capacity, flags=True,
-                       inout=self._inout, measures=self._measures)
+        return replace(self._first, loops=Loops(), capacity=0 if call.numbers(
+            bool, int, float) else self.capacity)
+
+    def _has_sizes(self, need: Need, call: Call) -> bool:
+        """Whether the numbers that say sizes in loops are static from now on."""
+        with self._lock:
+            if not need.static.issubset(call.numbers(int)) or need.static & self._varying:
+                return False
+            if call.signature.fixed == self.fixed.keys():
+                self._sizes.update((name, leaf) for name, leaf in zip(
+                    call.names, call.leaves, strict=True) if name in need.static)
+                self._fix({**self.fixed, **dict.fromkeys(need.static, _SIZES)})
+            return True
+
+    def _varied(self, call: Call) -> Call:
+        """A call in which numbers that have said sizes are not static any more, if it has others
+        than the one before."""
+        with self._lock:
+            if not self._sizes:
+                return call
+            traced = call.with_fixed(self.fixed.keys() - self._sizes.keys())
+            others = {name for name, leaf in zip(traced.names, traced.leaves, strict=True)
+                      if name in self._sizes and leaf != self._sizes[name]}
+            if others:
+                self._varying |= others
+                self._sizes = {name: size for name, size in self._sizes.items()
+                               if name not in others}
+                self._fix({name: why for name, why in self.fixed.items() if name not in others})
+            return call.with_fixed(self.fixed)
 
     def _fix(self, reasons: Mapping[str, str]) -> None:
         """Have just these arguments be static by themselves, from now on."""

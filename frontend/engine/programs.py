@@ -84,11 +84,11 @@ class Programs:
         self._made: dict[Key, Specialisation] = {}
         self._aliases: dict[Any, Specialisation] = {}
         self._lock = freed(threading.RLock())
-        self._attempts = self._attempts_at(signature)
         self._keeper = Keeper(function, name, options, signature)
         self.methods: Methods[Function[..., Any]] = Methods(self._lock)
         self._recompiles, self.history = recompiles, recompiles.history
         self._ready = ready
+        self._attempts = self._attempts_at(signature)
 
     @staticmethod
     def of(function: Function[..., Any]) -> Programs:
@@ -397,8 +397,9 @@ class Programs:
 
     def _attempts_at(self, signature: Signature) -> Attempts:
         options = self._options
-        return Attempts(signature, self._lock, options.inout == "allow",
-                        all(device.startswith("cpu") for device in options.devices))
+        return Attempts(signature, self._lock, Request(
+            flags=True, inout=options.inout == "allow", sizes=self._recompiles.allowed,
+            measures=all(device.startswith("cpu") for device in options.devices)))
 
     def _traced(self, call: Call, request: Request) -> Traced | Need:
         return attempt_as_written(self._function, call, request, host=self._warned)

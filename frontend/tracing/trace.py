@@ -124,7 +124,7 @@ def _once(
             type_, _word(label))) for label, (kind, type_) in zip(call.names, types, strict=True)]
         return _recorded(ctx, function, call, entries, lasting, changes, again, alone)
     except GivenUpError as given_up:
-        return given_up.need
+        return replace(given_up.need, static=_named(given_up.need.static, entries))
     except (ChangedError, ReboundError):
         raise
     except Exception as problem:

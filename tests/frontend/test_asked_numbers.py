@@ -6,6 +6,7 @@ import math
 import threading
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,69 @@ def test_sizes_become_static_and_factors_stay_traced() -> None:
     assert all(types == {"speed": "float"} for types in made.signatures)
     assert "'points' is static: it is a number whose value is asked for at test" in str(
         made.explain())
+
+
+# -- numbers that say sizes in loops ------------------------------------------------------------
+
+
+def swept(x: Any, low: int, high: int, rounds: int) -> Any:
+    y = x * 1
+    for i in range(1, rounds):
+        y[low:high - 1] += 0.5 * y[low + 1:high] * i
+    return y
+
+
+LONG = np.linspace(0, 1, 300)
+
+
+def test_they_are_static_until_there_are_others() -> None:
+    compiled = weft.compile(swept)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for low, high, rounds, static in (
+                (2, 280, 70, {"low", "high"}), (2, 280, 80, {"low", "high"}),
+                (2, 270, 70, {"low"}), (2, 260, 70, {"low"}), (3, 280, 70, set()),
+                (2, 280, 70, set()), (0, 0, 70, set()), (-3, 900, 70, set())):
+            try:
+                want = swept(LONG, low, high, rounds)
+            except ValueError:
+                with pytest.raises(ValueError):
+                    compiled(LONG, low, high, rounds)
+                continue
+            np.testing.assert_allclose(compiled(LONG, low, high, rounds), want)
+            assert compiled.fixed.keys() == static
+    assert len(compiled.signatures) == 3
+    assert "high 280 -> any number" in str(compiled.explain())
+
+
+def test_a_function_of_one_program_has_them_traced() -> None:
+    compiled = weft.compile(swept, on_recompile="error")
+    for high in (280, 200):
+        np.testing.assert_allclose(compiled(LONG, 2, high, 70), swept(LONG, 2, high, 70))
+    assert not compiled.fixed
+
+
+def test_an_artifact_takes_them(tmp_path: Path) -> None:
+    loaded = weft.load(weft.export(weft.compile(swept), LONG, 2, 280, 70, path=tmp_path / "out"))
+    np.testing.assert_allclose(loaded(LONG, 4, 200, 65), swept(LONG, 4, 200, 65))
+
+
+def test_threads_with_others_at_once() -> None:
+    compiled = weft.compile(swept, on_recompile="silent")
+    wrong: list[int] = []
+
+    def called(high: int) -> None:
+        want = swept(LONG, 2, high, 70)
+        for _ in range(3):
+            if not np.allclose(compiled(LONG, 2, high, 70), want):
+                wrong.append(high)
+
+    threads = [threading.Thread(target=called, args=(high,)) for high in (280, 270, 280, 260)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong and not compiled.fixed.keys() & {"high"}
 
 
 def simulated(end: float, dt: float) -> Any:

@@ -176,6 +176,12 @@ class _Comparison:
                 each is None or each.kind is tree.Static for each in (old, new)):
             yield self._static(name, old, new)
             return
+        if old is not None and old.kind is tree.Static and type(old.meta) is int and (
+                new_types and new_types[0][0] == "number"):  # it was static until it changed
+            value = _value(old.meta)
+            yield Difference("static", name, value, "any number", f"{name} is not {value} only",
+                             f"leave '{name}' traced", choice=True)
+            return
         sides = _described(old, old_types), _described(new, new_types)
         optional = name in self.signature.defaults
         leafy = all(each.kind in (None, tree.Static) if each is not None else optional

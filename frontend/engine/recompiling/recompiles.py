@@ -39,6 +39,11 @@ class Recompiles:
         self._of_object = history is not None
         self.history = History() if history is None else history
 
+    @property
+    def allowed(self) -> bool:
+        """Whether there may be more than one program."""
+        return self._policy != "error"
+
     def clear(self) -> None:
         """Forget what was told, but for that of other objects."""
         if not self._of_object:

@@ -28,6 +28,7 @@ from ...tracing.context.distance import (
     tell_bound,
     told_by_rounds,
 )
+from ...tracing.extents import ask_for_sizes
 from ...tracing.operand import as_dim, as_number, cast, to_tracer
 from ...tracing.values.tracer import SymbolicDim
 from .windows import axes_of, length_of
@@ -69,6 +70,9 @@ def measured(shape: Sequence[Dim], index: Any) -> Any:
     items = [item if item is None else _told(item, next(sizes)) for item in items]
     if any(map(is_open, items)):
         if not may_measure():
+            ask_for_sizes(current(), *[
+                end for item in items if is_open(item) for end in (item.start, item.stop)
+                if is_computed(end)])
             return index
         sizes = iter(shape)
         items = [item if item is None else _part(item, next(sizes)) for item in items]

@@ -46,6 +46,7 @@ class Need:
     known: int = 0  # of which arrays from around the numbers had better be known (``Known``)
     written: frozenset[int] = frozenset()  # arrays whose numbers are known, and had better not be
     measured: bool = False  # sizes were measured, or told by rounds, which may be why
+    sizes: bool = False     # what is ``static`` says how large arrays in loops are
 
 
 class Start(Enum):
@@ -118,7 +119,7 @@ class Request:
     the caller then sees. ``known``: of which arrays from around the numbers are (``Known``), but
     for those that are ``written``, by their ids. ``measures``: sizes may be measured, as plans of
     CPUs do, where elements of a whole array would do; ``rounds``: they may go by the numbers of
-    rounds."""
+    rounds. ``sizes``: numbers among the arguments that say sizes in loops rather become static."""
 
     capacity: int = 0
     optional: bool = False
@@ -128,6 +129,7 @@ class Request:
     written: frozenset[int] = frozenset()
     measures: bool = True
     rounds: bool = True
+    sizes: bool = False
     loops: Loops = field(default_factory=Loops)
 
 
