@@ -3,7 +3,8 @@
     n is asked for as a size     n is static from now on: each of its values has its own program
     a list grows without an end  it has capacity for FIRST items; where a step needs more, for TIMES
                                  as many, in a program that is made anew
-    x[:n] in a loop              n is static until a call has another one: it is traced then, as ever
+    x[:n] in a loop              n is static until a call has another one, and traced from then on
+    x[:i] for i in range(n)      n is measured before the loop
     best is None on some ways    it may be, in this program
     range(sizes[0])              the numbers of the global array are known, in this program
     sizes[0] += 1                but not those of an array that is written
@@ -40,7 +41,7 @@ class Attempts:
     ) -> None:
         self.signature, self._lock, self._first = signature, lock, request
         self.fixed: Mapping[str, str] = {}
-        self._sizes: dict[str, Any] = {}  # of these, those that say sizes in loops, and what they are
+        self._sizes: dict[str, Any] = {}  # of these, those that say sizes in loops, and which
         self._varying: set[str] = set()   # numbers that did
         self.capacity = FIRST
 
@@ -70,6 +71,9 @@ class Attempts:
                 conflict = conflict or found.problem
                 request = replace(request, written=request.written | found.written, loops=Loops())
                 continue
+            if found.counts:
+                request = replace(request, counts=True, loops=Loops())
+                continue
             if found.sizes:
                 request = replace(request, sizes=self._has_sizes(found, call), loops=Loops())
                 call = call.with_fixed(self.fixed)
@@ -79,7 +83,7 @@ class Attempts:
                 request = replace(request, known=found.known, loops=Loops())
                 continue
             if found.measured and found.problem is None:
-                request = replace(request, measures=False, rounds=False, loops=Loops())
+                request = replace(request, measures=False, rounds=False, counts=None, loops=Loops())
                 continue
             if unknown is not None and type(found.problem) is ValueError:
                 raise unknown  # of NumPy: what is known cannot be written
@@ -94,7 +98,7 @@ class Attempts:
                 request = replace(request, loops=loops)
                 continue
             if found.measured and request.rounds and not found.static:
-                request = replace(request, measures=False, rounds=False, loops=Loops())
+                request = replace(request, measures=False, rounds=False, counts=None, loops=Loops())
                 continue
             problem = (conflict if _asks(unknown) else unknown) or found.problem
             assert problem is not None  # else there are loops to go on with

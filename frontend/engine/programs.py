@@ -397,9 +397,10 @@ class Programs:
 
     def _attempts_at(self, signature: Signature) -> Attempts:
         options = self._options
+        measures = all(device.startswith("cpu") for device in options.devices)
         return Attempts(signature, self._lock, Request(
             flags=True, inout=options.inout == "allow", sizes=self._recompiles.allowed,
-            measures=all(device.startswith("cpu") for device in options.devices)))
+            measures=measures, counts=False if measures else None))
 
     def _traced(self, call: Call, request: Request) -> Traced | Need:
         return attempt_as_written(self._function, call, request, host=self._warned)

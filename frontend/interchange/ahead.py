@@ -30,8 +30,8 @@ def export(function: Any, *specs: Any, path: str | Path, target: str | None = No
     base: Function[..., Any] = found.function if isinstance(found, Bound) else found
     specs = (*found.given, *specs) if isinstance(found, Bound) else specs
     options = replace(base.options, target=target, inout="error")  # C has no arrays to give back
-    traced = Function(base.py_func, options, base.signature, "error", base.disable,  # of one program
-                      staticmethod).trace(*specs)
+    one = Function(base.py_func, options, base.signature, "error", base.disable, staticmethod)
+    traced = one.trace(*specs)
     stages, _ = stages_of(traced, options)
     names = base.argument_names(len(traced.in_tree.children[0].children))
     return write_artifact(ExportJob.of(traced, stages, names, target), path)

@@ -7,10 +7,11 @@ arrays of as many elements fit together.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import cast
 
-from ...ir.graph import Graph, Value, all_nodes
-from ...ir.indices.dims import asks_of_some_rounds, node_requirements
+from ...ir.graph import Graph, Value
+from ...ir.indices.dims import Requirement, inner_requirements, node_requirements
 from ...ir.indices.index import Dim, Expr, symbol, symbols_of
 from ...ir.indices.proof import nonnegative
 from ...ir.ops.table import OPS
@@ -74,12 +75,13 @@ def asks_where_it_may_not_be(graph: Graph, asserts: bool) -> bool:
     that is asked when it is measured, whichever way is taken (``s.min() if len(s) else 0.0``). So
     is what stands behind an assertion. And so is what only some rounds ask of sizes that go by
     their numbers: it would be asked of all of them."""
-    if asks_of_some_rounds(graph):
-        return True
     measured = sizes_measured(graph.nodes)
-    inner = (each for node in graph.nodes for attr in node.attrs.values()
-             if isinstance(attr, Graph) for each in all_nodes(attr))
-    return bool(measured) and any(
-        not measured.isdisjoint(symbols_of(need.left) | symbols_of(need.right))
-        and not all(map(nonnegative, need.facts))
-        for node in (all_nodes(graph) if asserts else inner) for need in node_requirements(node))
+    behind = (need for node in graph.nodes for need in node_requirements(node)
+              if not all(map(nonnegative, need.facts)))
+    return any(by_rounds or _counts_on(need, measured)
+               for need, by_rounds in inner_requirements(graph)) or (
+        asserts and any(_counts_on(need, measured) for need in behind))
+
+
+def _counts_on(need: Requirement, sizes: Collection[str]) -> bool:
+    return not (symbols_of(need.left) | symbols_of(need.right)).isdisjoint(sizes)

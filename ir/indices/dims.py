@@ -25,8 +25,8 @@ from ..plans.plan import Plan, Relation, Rounds
 from ..record import record, replace
 from ..types import TensorType
 from .affine import coefficient, unclamped
-from .index import Dim, Expr, plain_symbol, symbol, symbols_of, terms_of
-from .proof import nonnegative
+from .index import Dim, Expr, plain_symbol, positive, symbol, symbols_of, terms_of
+from .proof import maxima, nonnegative
 from .rounds import Counts, counts_inside, range_of, rounds_behind, rounds_that_follow
 from .walk import evaluate, substitute
 
@@ -86,14 +86,17 @@ def requirements(graph: Graph) -> list[Requirement]:
     return found
 
 
-def asks_of_some_rounds(graph: Graph) -> bool:
-    """Whether a round asks something of a size that goes by its number, which is not so in all of
-    them: rounds that branch, or end the loop, may not ask it (``if i == 3: y[:i] = z``)."""
-    facts = sizes_of_params(graph)
-    return any(
-        rounds_behind(need.left - need.right, counts) and not _is_known(node) and not all(
-            _holds(each, facts) for each in _in_all_rounds(need, counts, facts))
-        for node, counts in _all_nodes(graph) if counts for need in node_requirements(node))
+def inner_requirements(graph: Graph) -> Iterator[tuple[Requirement, bool]]:
+    """What bodies require of sizes that is not known to hold in all rounds, and whether it goes by
+    the numbers of these: branches, and rounds after one that ends the loop, may not ask it (``if
+    i == 3: y[:i] = z``)."""
+    facts, outer = sizes_of_params(graph), set(map(id, graph.nodes))
+    for node, counts in _all_nodes(graph):
+        if id(node) in outer or _is_known(node):
+            continue
+        for need in node_requirements(node):
+            if not all(_holds(each, facts) for each in _in_all_rounds(need, counts, facts)):
+                yield need, bool(rounds_behind(need.left - need.right, counts))
 
 
 def _holds(need: Requirement, facts: tuple[Dim, ...]) -> bool:
@@ -171,6 +174,7 @@ def is_surely_size(size: Dim, rounds: Rounds, facts: tuple[Dim, ...]) -> bool:
     counts = dict(rounds)
     more = (*map(symbol, counts), *rounds_that_follow(counts))
     if any(len(monomial) > 1 for monomial, _ in terms_of(size)):  # as of t * (n - t)
+        more += tuple(positive(atom.value) for atom in dict.fromkeys(maxima((size,))))
         more += tuple(a * b for a, b in combinations_with_replacement(more, 2))
     return nonnegative(size, (*facts, *more)) or nonnegative(range_of(size, counts)[0], facts)
 

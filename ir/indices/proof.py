@@ -63,7 +63,7 @@ class _Proof:
         whole = _multiplied_out(dim)
         if whole is not None and self.holds(whole, facts):
             return True
-        split = next(_maxima((dim, *facts)), None)
+        split = next(maxima((dim, *facts)), None)
         if split is None:
             return self._linear(dim, [*facts, *_divisions((dim, *facts))]) or self._each(dim, facts)
         inner = split.value
@@ -152,7 +152,7 @@ def _ranges(facts: Sequence[Dim]) -> dict[str, range]:
     return {name: range(least.get(name, 0), end + 1) for name, end in most.items()}
 
 
-def _maxima(dims: Sequence[Dim]) -> Iterator[Maximum]:
+def maxima(dims: Sequence[Dim]) -> Iterator[Maximum]:
     """Maxima in expressions, those without another one inside."""
     for atom in _atoms(dims):
         if isinstance(atom, Maximum) and not any(

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 
 from ...ir.graph import Graph, Value
 from ...ir.indices.dims import Requirement, is_surely_size, not_negative
-from ...ir.indices.index import Dim, ceil_div, product, symbols_of
+from ...ir.indices.index import Dim, ceil_div, symbols_of
 from ...ir.indices.rounds import range_of
 from ...ir.kernels.kernel import Kernel
 from ...ir.kernels.workspace import scratch_bytes
@@ -144,16 +144,16 @@ class _PlanWriter:
         counts = dict(calls_in_rounds(calls))
         measured = [call.size for call in counts if isinstance(call, MeasureCall)]
         rank = {size: at for at, size in enumerate(measured)}
-        homes = {site: max(rank.keys() & symbols_of(product(types[site].shape)),
+        largest = {site: range_of(_rounded(types[site].nbytes), counts[site.call])[1]
+                   for site in temporary}
+        homes = {site: max(rank.keys() & symbols_of(largest[site]),
                            key=rank.__getitem__, default="") for site in temporary}
         arenas: dict[str, Dim] = {"": 0}
         offsets: dict[Site, Dim] = {}
         for size in dict.fromkeys(homes.values()):
             sites = [site for site in temporary if homes[site] == size]
             found, arenas[size] = assign_offsets([
-                Block(site.first, site.last,
-                      range_of(_rounded(types[site].nbytes), counts[site.call])[1])
-                for site in sites])
+                Block(site.first, site.last, largest[site]) for site in sites])
             offsets.update(zip(sites, found, strict=True))
         for site in temporary:
             name = names.unique(stems.get(site, "next"))

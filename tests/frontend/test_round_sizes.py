@@ -247,6 +247,55 @@ def test_names_that_only_a_round_binds() -> None:
         compiled(array(40))
 
 
+def of_so_many(x: Any, n: Any) -> Any:
+    """Rounds of which a value tells how many there are."""
+    y, s = x * 1, 0.0
+    for i in range(n):
+        y[:i] += np.flip(x[:i])
+        s = s * 0.5 + np.dot(x[:i + 1], y[:i + 1]) + np.arange(i).sum()
+        for j in range(i // 2):
+            y[j:i] *= 0.9
+    for i in range(2, 2 * n, 3):
+        s -= y[i - 2:n].sum() + x[:len(x) - i].sum()
+    return y, s
+
+
+@pytest.mark.parametrize("sizes", [None, {"x": {0: "n"}}])
+def test_counts_of_rounds_are_measured(sizes: Any) -> None:
+    compiled = weft.compile(of_so_many, dynamic=sizes, on_recompile="error")
+    x = array(90)
+    for n in (70, 0, 1, 89, 90, -4, 33):
+        for got, want in zip(parts(compiled(x, n)), parts(of_so_many(x, n)), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9)
+    plan = compiled.lower(x, 70).stages.plan
+    assert str(loops(plan)[0].count) == "size"
+    assert not any(loop.condition for loop in loops(plan))
+
+
+def test_gradients_of_rounds_that_are_measured() -> None:
+    def loss(x: Any, n: Any) -> Any:
+        return np.sum(np.sin(of_so_many(x, n)[0])) + of_so_many(x, n)[1]
+
+    x = array(70) / 4
+    found = weft.compile(weft.grad(loss), on_recompile="error")
+    for n in (65, 3):
+        np.testing.assert_allclose(found(x, n), slopes(lambda x: loss(x, n), x),  # noqa: B023
+                                   rtol=1e-4, atol=1e-4)
+
+
+def test_ends_that_are_named_sizes_beside_others() -> None:
+    def ends(x: Any) -> Any:
+        y, n = x * 1, len(x)
+        for i in range(n - 1, -1, -1):
+            y[i:n - 1] -= np.tanh(y[i])
+            y[i - n:n] *= 0.5
+        return y
+
+    for n in (1, 9, 80):
+        np.testing.assert_allclose(
+            weft.compile(ends, dynamic={"x": {0: "n"}})(array(n)), ends(array(n)))
+
+
 @pytest.mark.parametrize("part", [lambda w, i: w[i:][:2], lambda w, i: w[:i + 2][i:]])
 def test_gradients_of_windows_of_slices(part: Callable[..., Any]) -> None:
     """What is read in all rounds, of which each has another window in a product."""

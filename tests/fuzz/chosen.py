@@ -147,7 +147,7 @@ def check(seed: int, folder: Path) -> str:
     return refused or "ok"
 
 
-def main(prog: str, check: Callable[[int, Path], str]) -> int:
+def main(prog: str, check: Callable[[int, Path], str], drawn: Callable[[int], str] = drawn) -> int:
     """Check many programs; 1 if there is a finding."""
     parser = argparse.ArgumentParser(prog=prog)
     parser.add_argument("--first", type=int, default=0)

@@ -116,7 +116,7 @@ def parse(shape: tuple[Dim, ...], index: Any) -> Index:
         if isinstance(item, Tracer):
             axes.append(item)
         elif isinstance(item, Part):
-            axes.append(Span(item.start, 1, item.count, item.keep))
+            axes.append(Span(item.start, item.step, item.count, item.keep))
         elif isinstance(item, slice):
             axes.append(_span(item, shape[axis], axis))
         else:

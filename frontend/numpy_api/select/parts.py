@@ -29,7 +29,7 @@ from ...tracing.context.distance import (
     told_by_rounds,
 )
 from ...tracing.extents import ask_for_sizes
-from ...tracing.operand import as_dim, as_number, cast, to_tracer
+from ...tracing.operand import as_dim, as_int, as_number, cast, to_tracer
 from ...tracing.values.tracer import SymbolicDim
 from .windows import axes_of, length_of
 
@@ -39,10 +39,11 @@ _FAR = 1 << 62  # beyond the end of any array
 
 @record(frozen=True)
 class Part:
-    """An item of an index: so many elements of an axis, from one on."""
+    """An item of an index: so many elements of an axis, from one on, each ``step``-th."""
 
     start: Dim
     count: Dim
+    step: int = 1
     keep: bool = True  # an axis: a number takes it away
 
 
@@ -69,6 +70,8 @@ def measured(shape: Sequence[Dim], index: Any) -> Any:
     sizes = iter(shape)
     items = [item if item is None else _told(item, next(sizes)) for item in items]
     if any(map(is_open, items)):
+        if not all(item.step in (None, 1) for item in items if is_open(item)):
+            return index
         if not may_measure():
             ask_for_sizes(current(), *[
                 end for item in items if is_open(item) for end in (item.start, item.stop)
@@ -91,30 +94,34 @@ def _told(item: Any, size: Dim) -> Any:
         number = told_by_rounds(ctx, item)
         return item if is_computed(number) or not is_natural_in_rounds(
             ctx, as_dim(number), size - 1 - as_dim(number)) else Part(as_dim(number), 1, keep=False)
-    if not _is_computed_slice(item) or item.step not in (None, 1):
+    if not _is_computed_slice(item) or is_computed(item.step):
         return item
-    ends = [told_by_rounds(ctx, default if bound is None else bound) for bound, default in (
-        (item.start, 0), (item.stop, as_number(size)))]
-    if any(map(is_computed, ends)):
+    step = 1 if item.step is None else as_int(item.step, "slice step")
+    ends = [None if end is None else told_by_rounds(ctx, end) for end in (item.start, item.stop)]
+    if step == 0 or any(map(is_computed, ends)):
         return item
     turns = length_of(item) is None  # else it has so many elements, or is at an end of the axis
-    start, stop = (_clamped(as_dim(end), size, turns=turns) for end in ends)
+    ahead = int(step < 0)  # of the places between elements, the one behind that of an end
+    start, stop = (
+        default if end is None else _clamped(as_dim(end), size, ahead, turns=turns)
+        for end, default in zip(ends, (size, 0) if ahead else (0, size), strict=True))
     if start is None or stop is None:
         return item
-    return Part(start, size_in_rounds(ctx, stop - start))
+    extent = size_in_rounds(ctx, (stop - start) * (-1 if ahead else 1))
+    return Part(start - ahead, (extent + abs(step) - 1) // abs(step), step)
 
 
-def _clamped(end: Dim, size: Dim, *, turns: bool) -> Dim | None:
-    """An end of a slice, not beyond those of the axis; None where it ``turns``: where it goes by
-    the round from which of them it counts."""
+def _clamped(end: Dim, size: Dim, ahead: int, *, turns: bool) -> Dim | None:
+    """The end of a slice, or what is so far ahead, not beyond those of the axis; None where it
+    ``turns``: where it goes by the round from which of them it counts."""
     ctx = current()
     if is_natural_in_rounds(ctx, -1 - end):
-        return size_in_rounds(ctx, size + end)
+        return size_in_rounds(ctx, size + end + ahead)
     if not is_natural_in_rounds(ctx, end):
         if turns:
             return None
-        end = positive(end + size * (positive(end * -1) - positive(-1 - end)))
-    return size - size_in_rounds(ctx, size - end)
+        end = positive(end + size * (positive(end * -1) - positive(-1 - end)) + ahead) - ahead
+    return size - size_in_rounds(ctx, size - end - ahead)
 
 
 def _part(item: Any, size: Dim) -> Any:
@@ -129,9 +136,9 @@ def _part(item: Any, size: Dim) -> Any:
 
 
 def _is_plain(item: Any) -> bool:
-    """Whether an item of an index is no array, and no slice with a computed end that has a step."""
+    """Whether an item of an index is no array, and no slice with a computed step."""
     return item is None or item is Ellipsis or is_number(item) or (
-        isinstance(item, slice) and (not is_open(item) or item.step in (None, 1)))
+        isinstance(item, slice) and not is_computed(item.step))
 
 
 def is_open(item: Any) -> bool:

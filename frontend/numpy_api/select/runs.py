@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.indices.index import product
+from ....ir.indices.index import positive, product
+from ....ir.indices.proof import nonnegative
 from ....ir.types import I64
 from ...tracing.arrays.selection import Firsts, Run, Selection, between
 from ...tracing.context.active import current
@@ -139,8 +140,13 @@ def aligned(x: Any, where: Any) -> Any:
     if not isinstance(where, Selection):
         where = Selection(where, where, current().builder.locs)
     array = flat(x)[0] if isinstance(x, Selection) else strong(x)
-    count: Any = x.length if isinstance(x, Selection) else as_number(array.type.shape[0])
-    last = as_number(array.type.shape[0]) - 1
+    size = array.type.shape[0]
+    count: Any = x.length if isinstance(x, Selection) else as_number(size)
+    if not nonnegative(size - 1):  # of none, none is taken, but places have to be somewhere
+        rest = (0,) * (array.ndim - 1)
+        array = current().emit("pad", array, low=(0, *rest), high=(positive(1 - size), *rest),
+                               interior=(0, *rest), value=array.dtype.type(0).item())
+    last = as_number(array.type.shape[0] - 1)
     number: Any = cast(to_tracer(where.numbers()), _I64)
     fits: Any = np.equal(where.length, count) | np.equal(count, 1)
     number = current().emit("ensure", number, number * 0 + cast(fits, _I64) - 1, message=(

@@ -74,7 +74,7 @@ def axes_of(item: Any) -> int:
 def length_of(item: slice) -> Dim | None:
     """How far a slice goes, of which a bound is computed, if the code tells that."""
     step = 1 if item.step is None else as_int(item.step, "slice step")
-    if None in (item.start, item.stop) or step == 0:
+    if item.start is None or item.stop is None or step == 0:
         return None
     length = distance(current(), item.start, item.stop)
     extent = None if length is None else length if step > 0 else -length

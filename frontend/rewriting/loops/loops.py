@@ -17,8 +17,9 @@ from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.growing import GrowingList
 from ...tracing.arrays.selection import Selection
 from ...tracing.context.active import current
-from ...tracing.context.distance import goes_by_rounds, tell_bound
+from ...tracing.context.distance import goes_by_rounds, is_computed, tell_bound
 from ...tracing.context.recorder import TraceContext
+from ...tracing.extents import size_of
 from ...tracing.operand import as_dim, as_number
 from ...tracing.values.numbers import numbers_behind
 from ...tracing.values.tracer import SymbolicDim, Tracer
@@ -176,6 +177,8 @@ def _counted(
 ) -> None:
     """A loop of ``count`` rounds over ``item(0)``, ``item(1)`` and so on: no more than that, if
     it is known, which a gradient asks for; or than ``most``, which lists ask for that grow."""
+    if is_computed(count) and (ctx or context_of(count)).request.counts:
+        count = as_number(size_of(count))
     limit = as_dim(count) if regions.is_size(count) else ENDLESS
     known = limit is not ENDLESS and not asks
 

@@ -25,6 +25,7 @@ from ....ir.indices.walk import substitute
 from ....ir.record import field, record
 from ..values.tracer import SymbolicDim, Tracer
 from .recorder import TraceContext
+from .request import GivenUpError, Need
 
 _DEPTH = 16  # sums of sums that are looked into for bounds
 
@@ -300,7 +301,11 @@ def told_by_rounds(ctx: TraceContext, x: Any) -> Any:
         return x
     found = _sums(ctx).of(ctx, ctx.value_of(x))
     rounds = _sums(ctx).rounds
-    if found.terms or any(rounds.get(name, 0) is None for name in symbols_of(found.constant)):
+    if found.terms:
+        return x
+    if any(rounds.get(name, 0) is None for name in symbols_of(found.constant)):
+        if ctx.request.counts is False:
+            raise GivenUpError(Need(counts=True))
         return x
     if isinstance(found.constant, int):
         return found.constant

@@ -47,6 +47,7 @@ class Need:
     written: frozenset[int] = frozenset()  # arrays whose numbers are known, and had better not be
     measured: bool = False  # sizes were measured, or told by rounds, which may be why
     sizes: bool = False     # what is ``static`` says how large arrays in loops are
+    counts: bool = False    # sizes go by the numbers of rounds of which nobody knows how many
 
 
 class Start(Enum):
@@ -119,7 +120,8 @@ class Request:
     the caller then sees. ``known``: of which arrays from around the numbers are (``Known``), but
     for those that are ``written``, by their ids. ``measures``: sizes may be measured, as plans of
     CPUs do, where elements of a whole array would do; ``rounds``: they may go by the numbers of
-    rounds. ``sizes``: numbers among the arguments that say sizes in loops rather become static."""
+    rounds. ``sizes``: numbers among the arguments that say sizes in loops rather become static.
+    ``counts``: how many rounds there are is measured, where a value says it; None: may not be."""
 
     capacity: int = 0
     optional: bool = False
@@ -130,6 +132,7 @@ class Request:
     measures: bool = True
     rounds: bool = True
     sizes: bool = False
+    counts: bool | None = None
     loops: Loops = field(default_factory=Loops)
 
 

@@ -434,13 +434,18 @@ class SymbolicDim(Tracer):
 
     def __eq__(self, other: Any) -> Any:
         difference = _difference(self, other)
-        return self._operate(np.equal, self, other) if isinstance(
+        return self._compared(np.equal, other) if isinstance(
             difference, Expr) else difference == 0
 
     def __ne__(self, other: Any) -> Any:
         difference = _difference(self, other)
-        return self._operate(np.not_equal, self, other) if isinstance(
+        return self._compared(np.not_equal, other) if isinstance(
             difference, Expr) else difference != 0
+
+    def _compared(self, ufunc: np.ufunc, other: Any) -> Any:
+        """With a number or an array; all else knows by itself, or is not equal to an integer."""
+        known = isinstance(other, (Tracer, np.ndarray, np.generic, int, float, complex))
+        return self._operate(ufunc, self, other) if known else NotImplemented
 
     def __index__(self) -> int:
         raise self._no_number("an int", self._ctx.by_numpy(
