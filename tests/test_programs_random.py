@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fuzz import chosen
+from fuzz import chosen, slices
 from fuzz import script as scripts
 from fuzz.check import check
 from fuzz.compiled import Compiled
@@ -25,6 +25,7 @@ from fuzz.draw import FEATURES, program
 from fuzz.excused import unknown_dim
 from fuzz.jitter import Jitter
 from fuzz.minimise import minimise, signature
+from fuzz.nested.loops import soon
 from fuzz.oracle import Oracle, differs
 from fuzz.prelude import laid
 from fuzz.program import ArgSet, Leaf, Program, Settings, Step
@@ -33,6 +34,8 @@ from programs import wrong_simplify
 from scipy import special
 
 import weft
+from weft.frontend.numpy_api.select import parts
+from weft.frontend.numpy_api.select.parts import Part
 from weft.frontend.tracing.arrays.chosen import Chosen
 from weft.ir.verify.verifier import verify_plan
 from weft.passes import manager
@@ -494,6 +497,29 @@ def test_chosen_elements_are_what_numpy_chooses(first: int, tmp_path: Path) -> N
     for seed in range(first, first + 10):
         verdict = chosen.check(seed, tmp_path)
         assert verdict == "ok" or verdict.startswith("refused"), f"{verdict}\n{chosen.drawn(seed)}"
+
+
+@pytest.mark.parametrize("first", range(0, 24, 6))
+def test_slices_in_loops_are_what_numpy_takes(
+    first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    soon(monkeypatch.setattr)
+    for seed in range(first, first + 6):
+        verdict = slices.check(seed, tmp_path)
+        assert verdict == "ok" or verdict.startswith("refused"), f"{verdict}\n{slices.drawn(seed)}"
+
+
+def test_a_slice_that_is_too_long_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slices, "drawn", lambda seed: (
+        "import numpy as np\n\n\ndef f(x, a, k):\n    y, n = x * 1, len(x)\n"
+        "    for i in range(n - 3):\n        y[:i] += np.sin(x[1:i + 1])\n"
+        "    return y, y\n\n\nSMOOTH = False\n"))
+    soon(monkeypatch.setattr)
+    assert slices.check(0, tmp_path) == "ok"
+    monkeypatch.setattr(parts, "Part", lambda start, count, step: Part(start, count + 1, step))
+    assert "NumPy gives" in slices.check(0, tmp_path)
 
 
 def test_a_write_to_a_copy_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

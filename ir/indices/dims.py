@@ -174,7 +174,8 @@ def is_surely_size(size: Dim, rounds: Rounds, facts: tuple[Dim, ...]) -> bool:
     counts = dict(rounds)
     more = (*map(symbol, counts), *rounds_that_follow(counts))
     if any(len(monomial) > 1 for monomial, _ in terms_of(size)):  # as of t * (n - t)
-        more += tuple(positive(atom.value) for atom in dict.fromkeys(maxima((size,))))
+        for atom in dict.fromkeys(maxima((size,))):
+            more += positive(atom.value), positive(-1 - atom.value)
         more += tuple(a * b for a, b in combinations_with_replacement(more, 2))
     return nonnegative(size, (*facts, *more)) or nonnegative(range_of(size, counts)[0], facts)
 

@@ -311,17 +311,20 @@ def positive(dim: Dim) -> Dim:
         return dim
     if high is not None and high <= 0:
         return 0
+    for monomial, scale in dim.terms:
+        if len(monomial) == 1 and isinstance(inner := monomial[0], Maximum) and scale > 0:
+            rest, value = dim - canonical({monomial: scale}), inner.value * scale
+            most = bounds(rest)[1]
+            if most is not None and most <= 0:  # max(max(e, 0) - 1, 0) = max(e - 1, 0)
+                return positive(value + rest)
+            most = bounds(rest + value)[1]
+            if most is not None and most <= 0:  # max(max(-e, 0) - 1, 0), as of max(e, 0) - e
+                return positive(rest)
     if dim.terms[0][1] < 0:
         return positive(-dim) + dim
     factor = gcd(*(scale for _, scale in dim.terms))
     if factor > 1:
         return positive(canonical({m: scale // factor for m, scale in dim.terms})) * factor
-    for monomial, scale in dim.terms:
-        if len(monomial) == 1 and isinstance(inner := monomial[0], Maximum) and scale > 0:
-            rest = dim - canonical({monomial: scale})
-            most = bounds(rest)[1]
-            if most is not None and most <= 0:  # max(max(e, 0) - 1, 0) = max(e - 1, 0)
-                return positive(inner.value * scale + rest)
     return Expr((((Maximum(dim),), 1),))
 
 

@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 
 import weft
-from weft.frontend.rewriting.loops import counting
 
 from .chosen import ending, loaded, main
-from .nested.loops import SOON
+from .nested.loops import soon
 
 _STEP, _SLOPES, _STEEP = 1e-6, 2e-4, 1e3
 
@@ -104,8 +103,6 @@ def arguments(seed: int) -> list[tuple[Any, ...]]:
 
 def check(seed: int, folder: Path) -> str:
     """ok, refused with an error, or what is wrong."""
-    for name, nodes in SOON.items():
-        setattr(counting, name, nodes)
     scope = loaded(seed, folder, drawn(seed))
     named = {"x": {0: "n"}, "a": {0: "n", 1: "n"}} if seed % 2 else None
     compiled = weft.compile(scope["f"], dynamic=named, on_recompile="silent")
@@ -155,4 +152,5 @@ def _slopes(scope: dict[str, Any], args: tuple[Any, ...]) -> str:
 
 
 if __name__ == "__main__":
+    soon()
     sys.exit(main("python -m fuzz.slices", check, drawn))

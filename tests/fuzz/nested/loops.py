@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from typing import Any
 
 from weft.frontend.rewriting.loops import counting
 
@@ -14,12 +16,19 @@ from .__main__ import crashed
 from .worker import main as work
 
 WORKER = (sys.executable, "-m", "fuzz.nested.loops", "--worker")
-SOON = {"SIZED": 12, "PATIENCE": 24, "LONG": 48, "MANY": 4, "NODES": 24}
+_SOON = {"LEAST": 2, "SIZED": 12, "PATIENCE": 24, "LARGE": 4, "NODES": 24}
+
+
+def soon(put: Callable[[Any, str, int], None] = setattr) -> None:
+    """Have loops be loops of the program as soon as there are a few nodes."""
+    for name, least in _SOON.items():
+        assert hasattr(counting, name), name
+        put(counting, name, least)
+
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--worker"]:
-        for name, nodes in SOON.items():
-            setattr(counting, name, nodes)
+        soon()
         work(sys.argv[2:])
     else:
         sys.exit(main("python -m fuzz.nested.loops", __doc__, command=WORKER, crashed=crashed))
