@@ -27,7 +27,14 @@ from ..types import TensorType
 from .affine import coefficient, unclamped
 from .index import Dim, Expr, plain_symbol, positive, symbol, symbols_of, terms_of
 from .proof import maxima, nonnegative
-from .rounds import Counts, counts_inside, range_of, rounds_behind, rounds_that_follow
+from .rounds import (
+    Counts,
+    counts_inside,
+    is_natural_when_tried,
+    range_of,
+    rounds_behind,
+    rounds_that_follow,
+)
 from .walk import evaluate, substitute
 
 
@@ -130,7 +137,8 @@ def _in_all_rounds(need: Requirement, counts: Counts, facts: tuple[Dim, ...]) ->
     if not behind:
         return [need]
     facts = (*facts, *rounds_that_follow(behind))
-    if all(nonnegative(fact, facts) for fact in need.facts):
+    if all(nonnegative(fact, facts) or is_natural_when_tried(fact, behind)
+           for fact in need.facts):
         return []
     least, most = range_of(gap, behind)
     return [replace(need, left=end, right=0)
@@ -177,7 +185,8 @@ def is_surely_size(size: Dim, rounds: Rounds, facts: tuple[Dim, ...]) -> bool:
         for atom in dict.fromkeys(maxima((size,))):
             more += positive(atom.value), positive(-1 - atom.value)
         more += tuple(a * b for a, b in combinations_with_replacement(more, 2))
-    return nonnegative(size, (*facts, *more)) or nonnegative(range_of(size, counts)[0], facts)
+    return nonnegative(size, (*facts, *more)) or nonnegative(range_of(size, counts)[0], facts) or (
+        is_natural_when_tried(size, counts))
 
 
 def check_requirement(need: Requirement, dims: Mapping[str, int]) -> None:

@@ -10,7 +10,11 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
 
 from .index import (
     Atom,
@@ -29,7 +33,12 @@ from .index import (
     terms_of,
 )
 from .proof import nonnegative
-from .walk import rebuild, substitute
+from .walk import fold, rebuild, substitute
+
+_TRIED = 1 << 20  # rounds
+_EXACT = 1 << 53
+_SIGNS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType({
+    "+": np.add, "*": np.multiply, "//": np.floor_divide, "%": np.remainder, "max": np.maximum})
 
 Counts = Mapping[str, Dim]  # of rounds, by the name of their number
 Range = tuple[Dim, Dim]     # the least and the most
@@ -79,6 +88,39 @@ def range_of(dim: Dim, counts: Counts) -> Range:
             least, most = _bounds(dim, name, last)
         return range_of(least, rest)[0], range_of(most, rest)[1]
     return dim, dim
+
+
+def is_natural_when_tried(dim: Dim, counts: Counts) -> bool:
+    """Whether a dim is known never to be negative as it is not in any round, all of which are
+    tried; False where sizes are not known, or there are too many rounds."""
+    behind = rounds_behind(dim, counts)
+    if not symbols_of(dim) <= behind.keys() or any(
+            not symbols_of(count) <= behind.keys() for count in behind.values()):
+        return False
+    inside = np.ones((), bool)
+    numbers: dict[str, np.ndarray[Any, Any]] = {}
+    while len(numbers) < len(behind):  # rounds around others first
+        name = next(name for name, count in behind.items() if name not in numbers and (
+            symbols_of(count) <= numbers.keys()))
+        count = _values(behind[name], numbers)
+        most = np.max(count, initial=0, where=inside)
+        if not most * inside.size <= _TRIED:
+            return False
+        number = np.arange(float(most))
+        inside = inside[..., None] & (number < count[..., None])
+        numbers = {other: values[..., None] for other, values in numbers.items()} | {name: number}
+    return bool(np.all(_values(dim, numbers) >= 0, where=inside))
+
+
+def _values(dim: Dim, numbers: Mapping[str, Any]) -> Any:
+    """A dim where the numbers of rounds are arrays of them; NaN where it is too large to tell."""
+    def exact(sign: str, a: Any, b: Any) -> Any:
+        found = _SIGNS[sign](a, b)
+        return np.where(np.abs(found) < _EXACT, found, np.nan)
+
+    found = fold(dim, float, lambda symbol: numbers[symbol.name], exact)
+    return np.broadcast_to(np.asarray(found), np.broadcast_shapes(
+        *[np.shape(each) for each in numbers.values()]))
 
 
 def simplified(dim: Dim, counts: Counts) -> Dim:

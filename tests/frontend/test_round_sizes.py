@@ -296,6 +296,42 @@ def test_ends_that_are_named_sizes_beside_others() -> None:
             weft.compile(ends, dynamic={"x": {0: "n"}})(array(n)), ends(array(n)))
 
 
+def test_nothing_is_taken_of_arrays_without_elements() -> None:
+    """Ends that values tell, of which some choose nothing."""
+    def flipped(x: Any, ends: Any) -> Any:
+        y, s = x * 1, 0.0
+        for k in ends:
+            y[:k] += np.flip(x[:k])
+            s += np.sum((np.ones(k) * x[:k]) ** 2)
+            y[k:] = np.where(np.ones(len(x) - k, bool) & (x[k:] > 0), 0, 1)
+        return y, s
+
+    x = array(9)
+    for ends in ([1, 2, 3], [0, 2, 9], [0, 0, 0], [9, 9, 9]):
+        places = np.array(ends * 20)
+        for got, want in zip(weft.compile(flipped)(x, places), flipped(x, places), strict=True):
+            np.testing.assert_allclose(got, want)
+
+
+def test_every_other_element() -> None:
+    def strided(x: Any) -> Any:
+        y, s, n = x * 1, 0.0, len(x)
+        for i in range(n):
+            s = s * 0.5 + x[i::2].sum() - x[:i:3].max(initial=0) + x[i - 2:i + 4:2].sum()
+            s += np.dot(x[i::-1], y[i::-1]) + x[-i - 1::-2].sum() + x[n - i:i:-3].size
+            y[-i - 1:i:2] *= 0.5
+            y[n:i:-2] -= 1
+        return y, s
+
+    for named in (None, {"x": {0: "n"}}):
+        compiled = weft.compile(strided, dynamic=named, on_recompile="silent")
+        for n in (1, 2, 9, 70):
+            for got, want in zip(compiled(array(n)), strided(array(n)), strict=True):
+                np.testing.assert_allclose(got, want, rtol=1e-9)
+    plan = weft.compile(strided).lower(array(70)).stages.plan
+    assert not plan.checks and not plan.measures
+
+
 @pytest.mark.parametrize("part", [lambda w, i: w[i:][:2], lambda w, i: w[:i + 2][i:]])
 def test_gradients_of_windows_of_slices(part: Callable[..., Any]) -> None:
     """What is read in all rounds, of which each has another window in a product."""
