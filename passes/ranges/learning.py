@@ -11,17 +11,22 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from ...ir.graph import Node, Value, constant_of
-from ...ir.indices.index import Dim, Expr
+from ...ir.indices.index import Dim, Expr, symbols_of
+from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
 from ...ir.types import BOOL
 from .ranges import Known, Ranges
 
 
 def learn_node(ranges: Ranges, node: Node) -> None:
-    """Note what is known of the results of a node; they are integers, or truth values."""
+    """Note what is known of the results of a node, integers or truth values, or of a size that it
+    tells."""
     if len(node.results) != 1:
         return
     (result,) = node.results
+    if node.op.kind is Kind.EXTENT:
+        size = ranges.expr(node.inputs[0])
+        ranges.bound(min(symbols_of(node.attrs["size"])), (0, size), (size,))
     if result.dtype == BOOL and (rule := _TRUTHS.get(node.op.name)) is not None:
         ranges.truths[result] = rule(ranges, node)
     elif result.dtype.is_int and (form := _FORMS.get(node.op.name)) is not None:

@@ -22,7 +22,7 @@ from weft.ir.machine import GPU
 
 def in_triton(function: Callable[..., Any], *args: Any) -> list[Any]:
     """The results of a function without variables whose kernels run in Triton's interpreter."""
-    lowered = weft.compile(function).lower(*args)
+    lowered = weft.compile(function, on_recompile="error").lower(*args)  # no number is static
     traced = lowered.traced
     params = [entry for entry in traced.leaves if entry.param is not None]
     arrays = [np.asarray(leaf, entry.type.dtype.numpy) for leaf, entry in zip(
