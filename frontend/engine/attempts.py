@@ -4,7 +4,7 @@
     a list grows without an end  it has capacity for FIRST items; where a step needs more, for TIMES
                                  as many, in a program that is made anew
     x[:n] in a loop              n is static until a call has another one, and traced from then on
-    x[:i] for i in range(n)      n is measured before the loop
+    x[:i] for i in range(n)      so it is here; what needs to know the size then measures n
     best is None on some ways    it may be, in this program
     range(sizes[0])              the numbers of the global array are known, in this program
     sizes[0] += 1                but not those of an array that is written
@@ -71,9 +71,6 @@ class Attempts:
                 conflict = conflict or found.problem
                 request = replace(request, written=request.written | found.written, loops=Loops())
                 continue
-            if found.counts:
-                request = replace(request, counts=True, loops=Loops())
-                continue
             if found.sizes:
                 request = replace(request, sizes=self._has_sizes(found, call), loops=Loops())
                 call = call.with_fixed(self.fixed)
@@ -87,6 +84,9 @@ class Attempts:
                 continue
             if unknown is not None and type(found.problem) is ValueError:
                 raise unknown  # of NumPy: what is known cannot be written
+            if request.counts or (found.counts and request.counts is False):
+                request = replace(request, counts=None if request.counts else True, loops=Loops())
+                continue
             outside = found.outside and bool(_numbers(found, call))  # loops are not why
             loops = None if outside else request.loops.after(found)
             if loops is not None and loops.unrolls and found.optional and optional is None and (

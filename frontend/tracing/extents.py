@@ -20,8 +20,6 @@ from ...ir.types import I64
 from .arrays.selection import computed_alike
 from .context.distance import is_natural_in_rounds, told_by_rounds
 from .context.recorder import TraceContext
-from .context.request import GivenUpError, Need
-from .values.numbers import numbers_behind
 from .values.tracer import SymbolicDim, Tracer
 
 
@@ -47,15 +45,6 @@ def size_of(number: Tracer) -> Dim:
     ctx.apply(emit, ())
     ctx.extents.append((value, size))
     return size
-
-
-def ask_for_sizes(ctx: TraceContext, *numbers: Tracer) -> None:
-    """Give up a trace that would better know what such numbers are, which say sizes in a loop: if
-    numbers among the arguments do, and may become static for that."""
-    if ctx.nested and ctx.request.sizes:
-        behind = [numbers_behind(ctx, ctx.value_of(number)) for number in numbers]
-        if all(behind):
-            raise GivenUpError(Need(static=frozenset().union(*behind), sizes=True))
 
 
 def _known(ctx: TraceContext, value: Value) -> Expr | None:

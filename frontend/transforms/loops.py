@@ -241,12 +241,14 @@ def _count(rows: Sequence[Tracer], structure: tree.TreeDef, length: Dim | None) 
 def rounds(
     what: str, cond: Callable[[Any, Any], Any], body: Callable[[Any, Any], Any],
     function: Callable[..., Any], init: Any, limit: Dim, ctx: TraceContext, flag: Any = None,
+    behind: frozenset[str] = frozenset(),
 ) -> Any:
     """Rounds of ``body(carry, index)``, which calls the user's ``function``; ``flag`` is what
-    ``cond`` gave for ``init``, where that is known."""
+    ``cond`` gave for ``init``, where that is known. How many there are is said by the arguments
+    ``behind`` it, if by any."""
     leaves, structure = traced(ctx, init)
     name = _index_name(ctx)
-    tell_end(ctx, name, None if limit is ENDLESS else limit)
+    tell_end(ctx, name, None if limit is ENDLESS else limit, behind)
     _, args = tree.split((tree.unflatten(structure, [0] * len(leaves)),))
 
     def index() -> Tracer | None:

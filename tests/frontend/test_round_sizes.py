@@ -261,15 +261,17 @@ def of_so_many(x: Any, n: Any) -> Any:
 
 
 @pytest.mark.parametrize("sizes", [None, {"x": {0: "n"}}])
-def test_counts_of_rounds_are_measured(sizes: Any) -> None:
-    compiled = weft.compile(of_so_many, dynamic=sizes, on_recompile="error")
+@pytest.mark.parametrize("policy", ["silent", "error"])
+def test_rounds_of_which_a_value_tells_how_many(sizes: Any, policy: Any) -> None:
+    compiled = weft.compile(of_so_many, dynamic=sizes, on_recompile=policy)
     x = array(90)
     for n in (70, 0, 1, 89, 90, -4, 33):
         for got, want in zip(parts(compiled(x, n)), parts(of_so_many(x, n)), strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9)
-    plan = compiled.lower(x, 70).stages.plan
-    assert str(loops(plan)[0].count) == "size"
-    assert not any(loop.condition for loop in loops(plan))
+        assert len(compiled.signatures) == 1 or n != 70
+    first = weft.compile(of_so_many, dynamic=sizes)
+    assert str(loops(first.lower(x, 70).stages.plan)[0].count) == "70"
+    assert first.fixed.keys() == {"n"} and not compiled.fixed
 
 
 def test_gradients_of_rounds_that_are_measured() -> None:
@@ -278,6 +280,7 @@ def test_gradients_of_rounds_that_are_measured() -> None:
 
     x = array(70) / 4
     found = weft.compile(weft.grad(loss), on_recompile="error")
+    assert "length = size" in found.lower(x, 65).as_text()
     for n in (65, 3):
         np.testing.assert_allclose(found(x, n), slopes(lambda x: loss(x, n), x),  # noqa: B023
                                    rtol=1e-4, atol=1e-4)

@@ -20,6 +20,7 @@ from ....ir.indices.index import Dim, positive
 from ....ir.record import record
 from ...tracing.context.active import current
 from ...tracing.context.distance import (
+    ask_for_sizes,
     bound_of,
     bounds_of,
     is_computed,
@@ -28,8 +29,8 @@ from ...tracing.context.distance import (
     tell_bound,
     told_by_rounds,
 )
-from ...tracing.extents import ask_for_sizes
 from ...tracing.operand import as_dim, as_int, as_number, cast, to_tracer
+from ...tracing.values.numbers import numbers_behind
 from ...tracing.values.tracer import SymbolicDim
 from .windows import axes_of, length_of
 
@@ -73,9 +74,10 @@ def measured(shape: Sequence[Dim], index: Any) -> Any:
         if not all(item.step in (None, 1) for item in items if is_open(item)):
             return index
         if not may_measure():
-            ask_for_sizes(current(), *[
-                end for item in items if is_open(item) for end in (item.start, item.stop)
-                if is_computed(end)])
+            ctx = current()
+            ask_for_sizes(ctx, [numbers_behind(ctx, ctx.value_of(end)) for item in items
+                                if is_open(item) for end in (item.start, item.stop)
+                                if is_computed(end)])
             return index
         sizes = iter(shape)
         items = [item if item is None else _part(item, next(sizes)) for item in items]

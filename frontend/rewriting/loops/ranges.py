@@ -58,7 +58,7 @@ class Range:
     @property
     def rounds(self) -> Any:
         """How many numbers there are."""
-        size, step = told_by_rounds(current(), self.stop - self.start), self.step
+        size, step = told_by_rounds(current(), self.stop - self.start, ask=False), self.step
         if isinstance(step, Tracer):  # size over step, rounded up; a step of 0 fails by itself
             size = -(-size // np.where(step == 0, 1, step))
         elif step != 1:

@@ -122,7 +122,7 @@ class Loop:
                 init, None, self.limit, False, self.ctx)
             return
         self.results = loop_nodes.rounds(self.what, self._tested, self._round, self.body, init,
-                                         self.limit, self.ctx, self.flag)
+                                         self.limit, self.ctx, self.flag, self.behind)
 
     def _zeros(self, type_: TensorType) -> Any:
         if all(isinstance(dim, int) for dim in type_.shape):

@@ -13,7 +13,7 @@ node is looked at once.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -112,7 +112,9 @@ class Sums:
     def __init__(self) -> None:
         self.known: dict[Value, Sum] = {}
         self.numbers: dict[Hashable, int] = {}
-        self.rounds: dict[str, Dim | None] = {}  # by the name of their number: see ``tell_end``
+        # By the name of the number of rounds: see ``tell_end``.
+        self.rounds: dict[str, Dim | None] = {}
+        self.behind: dict[str, frozenset[str]] = {}
         self.bounds: dict[Value, Bounds] = {}
 
     def number(self, key: Hashable) -> int:
@@ -181,10 +183,13 @@ def _sums(ctx: TraceContext) -> Sums:
     return known
 
 
-def tell_end(ctx: TraceContext, number: str, rounds: Dim | None) -> None:
+def tell_end(ctx: TraceContext, number: str, rounds: Dim | None,
+             behind: frozenset[str] = frozenset()) -> None:
     """Say of a loop, the number of whose rounds has this name, how many rounds there are at most.
-    If that is not known (None), what goes by that number is of no known size."""
-    _sums(ctx).rounds[number] = rounds
+    If that is not known (None), what goes by that number is of no known size; these arguments are
+    ``behind`` it, if any and nothing else."""
+    sums = _sums(ctx)
+    sums.rounds[number], sums.behind[number] = rounds, behind
 
 
 def tell_bound(ctx: TraceContext, x: Tracer, most: Dim, least: Dim = 0,
@@ -294,18 +299,27 @@ def distance(ctx: TraceContext, start: Any, stop: Any) -> Dim | None:
     return total.constant
 
 
-def told_by_rounds(ctx: TraceContext, x: Any) -> Any:
+def ask_for_sizes(ctx: TraceContext, behind: Sequence[frozenset[str]]) -> None:
+    """Give up a trace that would better know the numbers that say sizes in a loop, if these are
+    arguments that are ``behind`` each and may become static for that."""
+    if ctx.nested and ctx.request.sizes and all(behind):
+        raise GivenUpError(Need(static=frozenset().union(*behind), sizes=True))
+
+
+def told_by_rounds(ctx: TraceContext, x: Any, *, ask: bool = True) -> Any:
     """An integer as a size, if it is known or goes by the numbers of rounds, of which there are so
-    many; as it is where a value tells it."""
+    many; as it is where a value tells it. ``ask``: for how many there are, if that is not known."""
     if not is_computed(x):
         return x
     found = _sums(ctx).of(ctx, ctx.value_of(x))
     rounds = _sums(ctx).rounds
     if found.terms:
         return x
-    if any(rounds.get(name, 0) is None for name in symbols_of(found.constant)):
-        if ctx.request.counts is False:
-            raise GivenUpError(Need(counts=True))
+    untold = [name for name in symbols_of(found.constant) if rounds.get(name, 0) is None]
+    if untold:
+        ctx.asked.counts |= ask
+        if ask:
+            ask_for_sizes(ctx, [_sums(ctx).behind[name] for name in untold])
         return x
     if isinstance(found.constant, int):
         return found.constant

@@ -150,6 +150,7 @@ class Asked:
         self.capacity: Error | None = None  # of the list that has asked for it
         self.optional = False
         self.measured = False  # sizes, or told by rounds, where a whole array would have done
+        self.counts = False    # sizes go by rounds of which nobody knows how many
 
     def behind(
         self, problem: Error, numbers: frozenset[str], truth: bool = False, outside: bool = False
@@ -163,4 +164,4 @@ class Asked:
         """What a trace lacks that has ended in this."""
         found = self._numbers.get(problem) if isinstance(problem, Error) else None
         return Need(problem, *(found or (frozenset(), False, False)), problem is self.capacity,
-                    self.optional, measured=self.measured)
+                    self.optional, measured=self.measured, counts=self.counts)
