@@ -39,6 +39,7 @@ def marked_lines(name: str) -> list[int]:
     return [first + at for at, line in enumerate(lines) if line.rstrip().endswith("# here")]
 
 
+@pytest.mark.filterwarnings("default:.* is a traced value")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_error(name: str, golden: Callable[[str, str], None]) -> None:
     """Code, exception, the user's line, length; and the text itself."""
