@@ -149,7 +149,8 @@ class Attempts:
                 return call
             traced = call.with_fixed(self.fixed.keys() - self._sizes.keys())
             others = {name for name, leaf in zip(traced.names, traced.leaves, strict=True)
-                      if name in self._sizes and leaf != self._sizes[name]}
+                      if name in self._sizes and (type(leaf) is not int
+                                                  or leaf != self._sizes[name])}
             if others:
                 self._varying |= others
                 self._sizes = {name: size for name, size in self._sizes.items()

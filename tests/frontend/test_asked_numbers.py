@@ -81,6 +81,16 @@ def test_they_are_static_until_there_are_others() -> None:
     assert "high 280 -> any number" in str(compiled.explain())
 
 
+def test_they_may_be_something_else() -> None:
+    compiled = weft.compile(swept, on_recompile="silent")
+    for high in (280, np.int64(250), np.array(240), 270):
+        np.testing.assert_allclose(compiled(LONG, 0, high, 70), swept(LONG, 0, high, 70))
+    with pytest.raises(TypeError):
+        compiled(LONG, 0, np.array([3, 4]), 70)
+    with pytest.raises(TypeError):
+        compiled(LONG, 0, 2.5, 70)
+
+
 def test_a_function_of_one_program_has_them_traced() -> None:
     compiled = weft.compile(swept, on_recompile="error")
     for high in (280, 200):
