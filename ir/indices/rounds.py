@@ -35,7 +35,7 @@ from .index import (
 from .proof import nonnegative
 from .walk import fold, rebuild, substitute
 
-_TRIED = 1 << 20  # rounds
+_TRIED = 1 << 16  # rounds, a millisecond
 _EXACT = 1 << 53
 _SIGNS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType({
     "+": np.add, "*": np.multiply, "//": np.floor_divide, "%": np.remainder, "max": np.maximum})
