@@ -219,7 +219,7 @@ def test_what_is_stored_anew_is_stored_once() -> None:
             m[i, i] /= 3.0
         return m
 
-    graph = weft.compile(scaled).lower(M, 3).stages.after("elements").graph
+    graph = weft.compile(scaled, on_recompile="error").lower(M, 3).stages.after("elements").graph
     assert sum(node.op is OPS["scatter"] for node in all_nodes(graph)) == 2
     got, want = M.copy(), M.copy()
     weft.compile(scaled)(got, 5)
