@@ -79,14 +79,12 @@ class Attempts:
                 unknown = unknown or found.problem
                 request = replace(request, known=found.known, loops=Loops())
                 continue
-            if found.measured and found.problem is None:
-                request = replace(request, measures=False, rounds=False, counts=None, loops=Loops())
+            sized = _with_sizes_told_otherwise(request, found)
+            if sized is not None:
+                request = sized
                 continue
             if unknown is not None and type(found.problem) is ValueError:
                 raise unknown  # of NumPy: what is known cannot be written
-            if request.counts or (found.counts and request.counts is False):
-                request = replace(request, counts=None if request.counts else True, loops=Loops())
-                continue
             outside = found.outside and bool(_numbers(found, call))  # loops are not why
             loops = None if outside else request.loops.after(found)
             if loops is not None and loops.unrolls and found.optional and optional is None and (
@@ -98,7 +96,7 @@ class Attempts:
                 request = replace(request, loops=loops)
                 continue
             if found.measured and request.rounds and not found.static:
-                request = replace(request, measures=False, rounds=False, counts=None, loops=Loops())
+                request = _of_whole_arrays(request)
                 continue
             problem = (conflict if _asks(unknown) else unknown) or found.problem
             assert problem is not None  # else there are loops to go on with
@@ -161,6 +159,21 @@ class Attempts:
     def _fix(self, reasons: Mapping[str, str]) -> None:
         """Have just these arguments be static by themselves, from now on."""
         self.fixed, self.signature = reasons, self.signature.with_fixed(reasons)
+
+
+def _with_sizes_told_otherwise(request: Request, found: Need) -> Request | None:
+    """A request after one that was given up for its sizes, or that may have failed as it was not
+    known how many rounds there are; None if neither is so."""
+    if found.measured and found.problem is None:
+        return _of_whole_arrays(request)
+    if request.counts or (found.counts and request.counts is False):
+        return replace(request, counts=None if request.counts else True, loops=Loops())
+    return None
+
+
+def _of_whole_arrays(request: Request) -> Request:
+    """A request for arrays of which elements are chosen, where sizes are not known."""
+    return replace(request, measures=False, rounds=False, counts=None, loops=Loops())
 
 
 def _untyped(call: Call) -> Need | None:

@@ -17,7 +17,7 @@ import random
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ import numpy as np
 import weft
 
 _PATIENCE = 60  # seconds of a call
+_BY_NUMPY = "refused by NumPy"
 
 MASKS = ("{a} > 0", "{a} > 1", "{a} > -1", "{a} % 2 == 0", "{a} < 3", "m")
 MADE = (
@@ -122,29 +123,48 @@ def loaded(seed: int, folder: Path, text: str) -> dict[str, Any]:
     return scope
 
 
+def compared(
+    function: Callable[..., Any], compiled: Callable[..., Any], args: tuple[Any, ...],
+    kind: Callable[[Any], Any],
+) -> str:
+    """ok, refused by NumPy or with an error, or what is wrong of a call: results are close, and
+    of one ``kind``."""
+    try:
+        with np.errstate(all="ignore"):
+            wanted = function(*args)
+    except Exception:  # NumPy's, whatever it is
+        return _BY_NUMPY
+    try:
+        with ending():
+            found = compiled(*args)
+    except weft.Error as problem:
+        return f"refused {problem.code}"
+    except Exception as problem:
+        return f"{type(problem).__name__} {problem}"
+    for at, (got, want) in enumerate(zip(found, wanted, strict=True)):
+        if kind(got) != kind(want) or not np.allclose(got, want, 1e-9, equal_nan=True):
+            return f"result {at} is {got!r}, NumPy gives {want!r}"
+    return "ok"
+
+
+def of_all(verdicts: Iterable[str]) -> str:
+    """The verdict on a program of those on its calls: what is wrong, else why one was refused.
+    Those that NumPy refuses are none."""
+    refused = ""
+    for verdict in verdicts:
+        if verdict.startswith("refused"):
+            refused = refused if verdict == _BY_NUMPY else verdict
+        elif verdict != "ok":
+            return verdict
+    return refused or "ok"
+
+
 def check(seed: int, folder: Path) -> str:
     """ok, refused with an error, or what is wrong."""
-    function, refused = loaded(seed, folder, drawn(seed))["f"], ""
+    function = loaded(seed, folder, drawn(seed))["f"]
     compiled = weft.compile(function)
-    for args in arguments(seed):
-        try:
-            with np.errstate(all="ignore"):
-                wanted = function(*args)
-        except Exception:  # NumPy's, whatever it is
-            continue
-        try:
-            with ending():
-                found = compiled(*args)
-        except weft.Error as problem:
-            refused = f"refused {problem.code}"
-            continue
-        except Exception as problem:
-            return f"{type(problem).__name__} {problem}"
-        for at, (got, want) in enumerate(zip(found, wanted, strict=True)):
-            if (got.dtype, got.shape) != (want.dtype, want.shape) or not np.allclose(
-                    got, want, 1e-9, equal_nan=True):
-                return f"result {at} is {got!r}, NumPy gives {want!r}"
-    return refused or "ok"
+    return of_all(compared(function, compiled, args, lambda x: (x.dtype, x.shape))
+                  for args in arguments(seed))
 
 
 def main(prog: str, check: Callable[[int, Path], str], drawn: Callable[[int], str] = drawn) -> int:

@@ -19,7 +19,7 @@ import numpy as np
 
 import weft
 
-from .chosen import ending, loaded, main
+from .chosen import compared, ending, loaded, main, of_all
 from .nested.loops import soon
 
 _STEP, _SLOPES, _STEEP = 1e-6, 2e-4, 1e3
@@ -106,25 +106,10 @@ def check(seed: int, folder: Path) -> str:
     scope = loaded(seed, folder, drawn(seed))
     named = {"x": {0: "n"}, "a": {0: "n", 1: "n"}} if seed % 2 else None
     compiled = weft.compile(scope["f"], dynamic=named, on_recompile="silent")
-    refused = "refused by NumPy"
-    for args in arguments(seed):
-        try:
-            with np.errstate(all="ignore"):
-                wanted = scope["f"](*args)
-        except Exception:  # NumPy's, whatever it is
-            continue
-        try:
-            with ending():
-                found = compiled(*args)
-        except weft.Error as problem:
-            return f"refused {problem.code}"
-        except Exception as problem:
-            return f"{type(problem).__name__} {problem}"
-        for at, (got, want) in enumerate(zip(found, wanted, strict=True)):
-            if np.shape(got) != np.shape(want) or not np.allclose(got, want, 1e-9, equal_nan=True):
-                return f"result {at} is {got!r}, NumPy gives {want!r}"
-        refused = "ok"
-    return _slopes(scope, arguments(seed)[0]) if scope["SMOOTH"] and refused == "ok" else refused
+    calls = [compared(scope["f"], compiled, args, np.shape) for args in arguments(seed)]
+    verdict = of_all(calls)
+    smooth = scope["SMOOTH"] and verdict == calls[0] == "ok"
+    return _slopes(scope, arguments(seed)[0]) if smooth else verdict
 
 
 def _slopes(scope: dict[str, Any], args: tuple[Any, ...]) -> str:

@@ -29,17 +29,17 @@ from ....ir.loc import Loc
 from ....ir.ops.table import OPS
 from ....ir.types import DType, NoDTypeError, TensorType, as_dtype, as_native, dtype_of
 from ....runtime.entry.float_errors import heard
-from ...face.source import RUNTIME, SourceMap, name_of, user_frame, user_loc
+from ...face.source import SourceMap, name_of, user_loc
 from ..arrays.buffer import Buffer, unwrapped
 from ..arrays.views import refresh, track
 from ..guards.float_errors import check_unheard
-from ..source_text import text_of
 from ..subclasses import checked_class, computes_itself
 from ..values.operation import Operation
 from ..values.tracer import Tracer
 from .around import Around
 from .captures import Capture, Captures, is_uniform
 from .effects import Effects
+from .hints import Hints
 from .request import NONE, Asked, Request
 from .scope import RECORDING, SCOPE, Api, Recording, Scope, Writes
 
@@ -47,12 +47,9 @@ Array = np.ndarray[Any, Any]
 
 
 Rewritten = Callable[[Any], Any]
-_NO_SOURCE = ("there is no source of this function at hand (python -c, exec, a file that was "
-              "edited after it was imported), so its branches, loops, texts and np.zeros are "
-              "Python's own: put it into a file")
 
 
-class TraceContext(Effects):
+class TraceContext(Effects, Hints):
     """The state of one trace; see the module docstring."""
 
     def __init__(self, name: str, api: Api[Tracer], parent: TraceContext | None = None) -> None:
@@ -149,27 +146,6 @@ class TraceContext(Effects):
     def as_written(self, function: Any) -> Any:
         """A function that is to be recorded, as its rewritten copy where this trace wants that."""
         return function if self.rewritten is None else self.rewritten(function)
-
-    def in_function(self, hint: str) -> str:
-        """What to do about a line that asks for a traced value: in a graph, to have it in a
-        function that is rewritten."""
-        return hint if not self.endless else (
-            f"put these lines into a function under @weft.compile and call it here, or {hint}")
-
-    def by_source(self, hint: str) -> str:
-        """What to do about a line that asks for a traced value: where the source of its function is
-        not at hand, to put that into a file."""
-        frame = None if self.endless else user_frame()
-        if frame is None or RUNTIME in frame.f_code.co_freevars or text_of(frame.f_code):
-            return hint
-        return _NO_SOURCE
-
-    def by_numpy(self, hint: str) -> str:
-        """What to do about a function of NumPy that cannot know traced values: in a graph, whose
-        lines are not rewritten, to call that of ``weft.numpy``."""
-        return hint if not self.endless else (
-            "make arrays in a graph by weft.numpy (weft.numpy.zeros(n)), or put these lines into a "
-            "function under @weft.compile and call it here")
 
     def end(self) -> None:
         """After the user's code, check what was to be."""
