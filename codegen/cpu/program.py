@@ -31,8 +31,8 @@ from ...ir.plans.stack import STEPS_BYTES
 from .dims import emit_dim
 from .host.entry import emit_entry
 from .host.layout import element
-from .loops.accesses import NOWHERE
 from .loops.kernel import emit_kernel
+from .loops.lanes import NOWHERE
 from .steps.checks import check_need, check_range, return_if, sizes_to_compute
 from .steps.clock import clock_functions
 from .steps.launches import run_steps, step_globals

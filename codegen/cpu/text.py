@@ -33,6 +33,7 @@ COLD = "noinline optnone cold nounwind"
 SERIAL = '"serial"'  # of functions with loops whose rounds are written one by one
 
 SELDOM = "!100"  # the metadata of branches that are hardly ever taken
+SINGLE = "!101"  # that of loops of which LLVM makes no vectors
 
 _INTEGERS = re.compile(r"(add|sub|mul|and|icmp s..|call smin|call smax) i64 (\S+), (-?\d+)")
 _LITERAL = re.compile(r"-?\d+")
@@ -277,13 +278,13 @@ class FunctionText:
     @contextmanager
     def carried_loop(
         self, start: str, stop: str, step: int | str, carry: Sequence[tuple[str, str]],
-        most: int | None = None,
+        most: int | None = None, single: bool = False,
     ) -> Iterator[Carried]:
         """``for index in range(start, stop, step)`` (i64) with loop-carried (type, init) values.
 
         The body sets ``loop.next``; after the ``with`` block, ``loop.results`` holds the final
         values (the initial ones when the loop does not run). ``most`` is how many iterations there
-        are at most, where that is known.
+        are at most, where that is known; of a ``single`` loop LLVM makes no vectors.
         """
         rounds = _rounds(start, stop, step)
         if rounds is not None and rounds <= 1:
@@ -314,7 +315,7 @@ class FunctionText:
         self.jump(latch)
         self.place(latch)
         self.do(f"{following} = add nsw i64 {index}, {step}")
-        self.jump(head)
+        self.do(f"br label %{head}" + (f", !llvm.loop {SINGLE}" if single else ""))
         known = most if rounds is None else rounds
         enter, limit, leave = f"  br label %{head}", stop, done
         long = known is None or known * cost > POLLED
@@ -412,6 +413,9 @@ def module_text(
     texts = [prelude, *globals_, *map(str, functions), *declarations]
     if any(SELDOM in text for text in texts):
         texts.append(f'{SELDOM} = !{{!"branch_weights", i32 1, i32 2000}}')
+    if any(SINGLE in text for text in texts):
+        texts.append(f'{SINGLE} = distinct !{{{SINGLE}, !{{!"llvm.loop.vectorize.enable", '
+                     'i1 false}}')
     return "\n\n".join(text for text in texts if text) + "\n"
 
 

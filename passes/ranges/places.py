@@ -7,6 +7,7 @@
     unwrapped %s, %a, %b        %s, where the sum does not leave its dtype
     checked %d, ne(%d, 0)       %d, where it is not 0; likewise "ensure"
     lt %a, %b                   true or false, where it is always that
+    cond true, ...              the nodes of its way
     maximum %a, 0; mod %a, 9    %a, where it is not negative; where it is below 9, too
     mod %a, 7                   that of unsigned numbers, where %a is not negative
     gather %x, %i               gather {inside = ("all",)}, where no index is out of range, or
@@ -94,20 +95,53 @@ class _Walk:
             if value in self.ranges.exprs and self.old.nodes:
                 self._replaced(value, self.old.nodes[0])
         for node in self.old.nodes:
-            self._note_failing(node)
-            if node.op.control is not None:
-                self._control(node)
-                continue
-            learn_node(self.ranges, node)
-            plain = len(node.results) == 1 and not node.after
-            if not plain or not (self._is_known(node) or self._is_decided(node)
-                                 or self._is_operand(node) or self._is_checked(node)
-                                 or self._is_cast(node)
-                                 or self._is_view(node) or self._is_unsigned(node)):
-                copy = self.clone.node(node)
-                if self.mark and "inside" in node.op.facts:
-                    copy.attrs = self._marked(node)
+            self._node(node)
         return self.clone.finish()
+
+    def _node(self, node: Node) -> None:
+        way = self._way(node)
+        if way is not None:
+            self._take(node, way)
+            return
+        self._note_failing(node)
+        if node.op.control is not None:
+            self._control(node)
+            return
+        learn_node(self.ranges, node)
+        plain = len(node.results) == 1 and not node.after
+        if not plain or not (self._is_known(node) or self._is_decided(node)
+                             or self._is_operand(node) or self._is_checked(node)
+                             or self._is_cast(node)
+                             or self._is_view(node) or self._is_unsigned(node)):
+            copy = self.clone.node(node)
+            if self.mark and "inside" in node.op.facts:
+                copy.attrs = self._marked(node)
+
+    def _way(self, node: Node) -> Graph | None:
+        """The way that a branch always takes; None if that is not known."""
+        control = control_of(node)
+        if not isinstance(control, Branching) or node.after:
+            return None
+        known = constant_of(self.clone.values[node.inputs[0]])
+        return None if known is None else control.then if known else control.other
+
+    def _take(self, node: Node, way: Graph) -> None:
+        """A branch that always takes one way is the nodes of that."""
+        first = len(self.clone.graph.nodes)
+        self._stands_for(way.params, node.inputs[1:])
+        for inner in way.nodes:
+            self._node(inner)
+        self._stands_for(node.results, way.results)
+        for made in self.clone.graph.nodes[first:]:
+            made.device = made.device or node.device
+
+    def _stands_for(self, values: Sequence[Value], others: Sequence[Value]) -> None:
+        self._tell(self.ranges, values, others)
+        self.failing |= self._failing_in(values, others)
+        for value, other in zip(values, others, strict=True):
+            self.clone.values[value] = self.clone.values[other]
+            if other in self.ranges.truths:
+                self.ranges.truths[value] = self.ranges.truths[other]
 
     def _note_failing(self, node: Node) -> None:
         checked = can_fail(node)
@@ -236,6 +270,8 @@ class _Walk:
             made[id(test)] = walk.graph()
             length = _length(test, asked, index) if walk.failing.isdisjoint(test.results) else None
             ranges.learn(asked.truths.get(test.results[0], ((), ()))[0])
+        if count is not None:  # where there is a round, there is more than none
+            ranges.learn((_of_some(count) - 1,))
         counts = dict(self._counts(control, False))
         if length is not None and self._is_size(length) and length != 0:
             counts[index] = _of_some(length)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from weft.codegen.cpu.jit import compile_object, cpu_target, jit_for
-from weft.codegen.cpu.loops.accesses import NOWHERE
 from weft.codegen.cpu.loops.kernel import emit_kernel
+from weft.codegen.cpu.loops.lanes import NOWHERE
 from weft.codegen.cpu.text import module_text
 from weft.ir.indices.walk import evaluate
 from weft.ir.kernels.kernel import Kernel

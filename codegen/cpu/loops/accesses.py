@@ -3,13 +3,13 @@
 A scope knows the i64 of every axis that is fixed there and at most one vector axis, whose lanes
 are ``base, base + 1, ...``. A load whose offset grows by one a lane is a vector load, one that goes
 back by one is a vector load that is turned round, one that does not depend on the lanes is a scalar
-load, any other is a gather; stores likewise, but for those that go back.
+load, of any other each lane is loaded (``lanes``); stores likewise, but for those that go back.
 """
 
 from __future__ import annotations
 
 from ....ir.indices.affine import coefficient
-from ....ir.indices.index import Dim, Symbol, row_major, symbol, symbols_of
+from ....ir.indices.index import Dim, Symbol, symbol, symbols_of
 from ....ir.indices.runs import PAIR, Run, run_along
 from ....ir.indices.walk import fold
 from ....ir.kernels.kernel import Kernel, Load, Stmt, Store
@@ -21,6 +21,7 @@ from ..dims import emit_dim, floor_divide
 from ..text import FunctionText
 from ..types import memory_type, suffix, vector_type
 from .interleave import interleaved
+from .lanes import apart, each_of, load_lanes, readable, store_lanes
 from .scalars import LlvmScalars
 from .scope import Scope
 from .turned import Turned
@@ -29,10 +30,6 @@ from .values import LlvmValue
 IN_RUN = 16  # lanes that are asked at once whether they lie in one run
 MOST_BYTES = 1024  # of a load with what lies between its lanes
 MOST_BETWEEN = 4   # stores of which the lanes lie between each other
-
-# Where a guarded load points that must not happen: masked lanes read nothing, but the CPU takes
-# hundreds of cycles to find that out if their page is not there. A page, for the widest vector.
-NOWHERE = "@weft_nowhere = internal global [4096 x i8] zeroinitializer, align 4096"
 
 
 def hidden_mask(f: FunctionText, mask: str, width: int, bits: int) -> str:
@@ -135,24 +132,25 @@ class Accesses:
         assert isinstance(result, LlvmValue)
         return result
 
-    def _offset(self, scope: Scope, stmt: Load | Store) -> tuple[str | int, LlvmValue]:
-        """How an access moves with the lanes, ("same" | "next" | "back" | "any", or how many
-        elements it goes on), and its offset: that of the first lane, but for "any"."""
-        offset = row_major(stmt.indices, self.kernel.param(stmt.param).type.shape)
+    def _moves(self, scope: Scope, stmt: Load | Store) -> str | int:
+        """How an access moves with the lanes: "same" | "next" | "back" | "any", or how many
+        elements it goes on."""
+        offset = offset_of(self.kernel, stmt)
         if self._lane_independent(scope, offset):
-            return "same", LlvmValue(self._scalar_dim(scope, offset), "i64")
-        assert scope.vector is not None
-        slope = coefficient(offset, scope.vector)
-        if slope is not None and self._lane_independent(scope, slope[1]):
-            if slope[0] == 1:
-                return "next", LlvmValue(self._scalar_dim(scope, offset), "i64")
-            if slope[0] == -1 and isinstance(stmt, Load):
-                return "back", LlvmValue(self._scalar_dim(scope, offset), "i64")
-            if (isinstance(slope[0], int) and 1 < slope[0] <= MOST_STEP and (
-                    isinstance(stmt, Load) or self._is_between(scope, stmt, slope[0]))
-                    and slope[0] * scope.width * stmt.dtype.itemsize <= MOST_BYTES):
-                return slope[0], LlvmValue(self._scalar_dim(scope, offset), "i64")
-        return "any", self.index(scope, offset)
+            return "same"
+        step = self._step(scope, offset)
+        if step == 1:
+            return "next"
+        if step == -1 and isinstance(stmt, Load):
+            return "back"
+        return step if (isinstance(step, int) and 1 < step <= MOST_STEP and (
+            isinstance(stmt, Load) or self._is_between(scope, stmt, step))
+            and step * scope.width * stmt.dtype.itemsize <= MOST_BYTES) else "any"
+
+    def _step(self, scope: Scope, offset: Dim) -> Dim | None:
+        """How far lanes that are as far apart as their neighbours are."""
+        slope = coefficient(offset, scope.vector or "")
+        return slope[0] if slope is not None and self._lane_independent(scope, slope[1]) else None
 
     def _is_between(self, scope: Scope, stmt: Store, step: int) -> bool:
         """Whether a store of lanes so far apart is one of vectors."""
@@ -166,10 +164,31 @@ class Accesses:
         return self.f(f"getelementptr {memory}, ptr {self.pointers[stmt.param]}, "
                       f"{offset.type} {offset.ref}")
 
+    def _first(self, scope: Scope, stmt: Load | Store, after: int = 0) -> str:
+        """The address of the first lane, or of what is so many elements after it."""
+        at = self._scalar_dim(scope, offset_of(self.kernel, stmt) + after)
+        return self._address(stmt, LlvmValue(at, "i64"))
+
+    def is_near(self, stmt: Load, axis: str) -> bool:
+        """Whether what is read along an axis lies side by side."""
+        slope = coefficient(offset_of(self.kernel, stmt), axis)
+        return slope is not None and slope[0] in (-1, 0, 1)
+
+    def _lanes(self, scope: Scope, stmt: Load | Store) -> list[str]:
+        """The address of each lane."""
+        offset, width = offset_of(self.kernel, stmt), scope.width
+        if self._lane_independent(scope, offset):
+            return [self._first(scope, stmt)] * width
+        step = self._step(scope, offset)
+        if step is None:
+            return each_of(self.f, self._address(stmt, self.index(scope, offset)), width)
+        return apart(self.f, self._first(scope, stmt), self._scalar_dim(scope, step),
+                     memory_type(stmt.dtype), width)
+
     def address_of(self, scope: Scope, stmt: Stmt) -> str:
         """The address that a load reads in a scope without lanes."""
         assert isinstance(stmt, Load)
-        return self._address(stmt, self._offset(scope, stmt)[1])
+        return self._first(scope, stmt)
 
     def _lanes_on(self, scope: Scope, guard: LlvmValue | None) -> str | None:
         """The mask of a vector access: the tail mask and the guard; None when all lanes are on."""
@@ -188,46 +207,35 @@ class Accesses:
         run = self._run_of(scope, stmt)
         if run is not None:
             return self._load_in_runs(scope, stmt, run)
-        how, offset = self._offset(scope, stmt)
-        guard = scope.values[stmt.guard] if stmt.guard else None
+        how, guard = self._moves(scope, stmt), scope.values[stmt.guard] if stmt.guard else None
         if how == "same" and (guard is None or guard.width == 1):
-            return self._load_scalar(stmt, offset, guard)
+            return self._load_scalar(stmt, self._first(scope, stmt), guard)
         width, memory = scope.width, memory_type(stmt.dtype)
-        type_ = vector_type(memory, width)
-        if how == "same":
-            how, offset = "any", self.s.splat(offset, width)
+        type_, size = vector_type(memory, width), stmt.dtype.itemsize
         if how == "back":
-            return self._load_back(scope, stmt, offset, guard)
-        address, size = self._address(stmt, offset), stmt.dtype.itemsize
+            return self._load_back(scope, stmt, guard)
+        if how in ("same", "any"):
+            mask = self._lanes_on(scope, guard)
+            ref = load_lanes(self.f, self._lanes(scope, stmt), mask, memory, size)
+            return self._from_memory(ref, stmt.dtype, width)
+        address = self._first(scope, stmt)
         if isinstance(how, int):
             mask = self._lanes_on(scope, guard)
             if guard is not None:
                 some = self.f.call("i1", f"llvm.vector.reduce.or.v{width}i1",
                                    (f"<{width} x i1>", mask or ""))
-                address = self._readable(some, address)
+                address = readable(self.f, some, address)
             ref = self._load_every(how, address, mask, memory, size, width)
             return self._from_memory(ref, stmt.dtype, width)
-        if how == "next" and guard is not None and guard.width == 1:  # all lanes, or none
-            address, guard = self._readable(guard.ref, address), None
+        if guard is not None and guard.width == 1:  # all lanes, or none
+            address, guard = readable(self.f, guard.ref, address), None
         mask = self._lanes_on(scope, guard)
-        if how == "next" and mask is None:
+        if mask is None:
             ref = self.f(f"load {type_}, ptr {address}, align {size}")
-        elif how == "next":
-            assert mask is not None
+        else:
             load = self.load_masked if guard is None else self._load_guarded
             ref = load(address, mask, memory, size, width)
-        else:
-            ref = self._gather(address, mask, memory, size, width)
         return self._from_memory(ref, stmt.dtype, width)
-
-    def _gather(
-        self, addresses: str, mask: str | None, memory: str, size: int, width: int
-    ) -> str:
-        type_ = vector_type(memory, width)
-        return self.f.call(type_, f"llvm.masked.gather.{suffix(memory, width)}.v{width}p0",
-                           (f"<{width} x ptr>", addresses), ("i32", str(size)),
-                           (f"<{width} x i1>", mask or "splat (i1 true)"),
-                           (type_, "zeroinitializer"))
 
     def _run_of(self, scope: Scope, stmt: Load) -> Run | None:
         """The runs of a load whose lanes may lie in several of them, as those of ``x[i//n]`` and
@@ -277,24 +285,21 @@ class Accesses:
         ways = [(near.ref, f.block)]
         f.jump(ready)
         f.place(several)
-        addresses = self._address(stmt, self.index(scope, run.offset))
+        addresses = each_of(f, self._address(stmt, self.index(scope, run.offset)), width)
         far = self._from_memory(
-            self._gather(addresses, None, memory, size, width), stmt.dtype, width)
+            load_lanes(f, addresses, None, memory, size), stmt.dtype, width)
         ways.append((far.ref, f.block))
         f.jump(ready)
         f.place(ready)
         known = ", ".join(f"[ {ref}, %{block} ]" for ref, block in ways)
         return LlvmValue(f(f"phi {near.type} {known}"), near.dtype, width)
 
-    def _load_back(
-        self, scope: Scope, stmt: Load, offset: LlvmValue, guard: LlvmValue | None
-    ) -> LlvmValue:
+    def _load_back(self, scope: Scope, stmt: Load, guard: LlvmValue | None) -> LlvmValue:
         """Lanes that go back from the first: a vector that ends there, turned round."""
         width, memory, size = scope.width, memory_type(stmt.dtype), stmt.dtype.itemsize
-        last = self.f(f"sub i64 {offset.ref}, {width - 1}")
-        address = self._address(stmt, LlvmValue(last, "i64"))
+        address = self._first(scope, stmt, 1 - width)
         if guard is not None and guard.width == 1:
-            address, guard = self._readable(guard.ref, address), None
+            address, guard = readable(self.f, guard.ref, address), None
         mask, type_ = self._lanes_on(scope, guard), vector_type(memory, width)
         if mask is None:
             ref = self.f(f"load {type_}, ptr {address}, align {size}")
@@ -317,10 +322,6 @@ class Accesses:
         else:
             ref = self.load_masked(address, scope.mask, memory, size, width)
         return self._from_memory(ref, stmt.dtype, width)
-
-    def _readable(self, some: str, address: str) -> str:
-        """An address, or that of zeros where no lane is on."""
-        return self.f(f"select i1 {some}, ptr {address}, ptr @weft_nowhere")
 
     def load_masked(self, address: str, mask: str, memory: str, size: int, width: int) -> str:
         """The lanes that are on, zeros elsewhere; nothing else is read."""
@@ -360,17 +361,16 @@ class Accesses:
             f.jump(done)
             f.place(part)
         some = f.call("i1", f"llvm.vector.reduce.or.v{width}i1", bits)
-        masked = self.load_masked(self._readable(some, address), mask, memory, size, width)
+        masked = self.load_masked(readable(self.f, some, address), mask, memory, size, width)
         if self.target.mask_registers:
             return masked
         f.jump(done)
         f.place(done)
         return f(f"phi {type_} [ {whole}, %{full} ], [ {masked}, %{part} ]")
 
-    def _load_scalar(self, stmt: Load, offset: LlvmValue, guard: LlvmValue | None) -> LlvmValue:
-        address = self._address(stmt, offset)
+    def _load_scalar(self, stmt: Load, address: str, guard: LlvmValue | None) -> LlvmValue:
         if guard is not None:
-            address = self._readable(guard.ref, address)
+            address = readable(self.f, guard.ref, address)
         ref = self.f(f"load {memory_type(stmt.dtype)}, ptr {address}, align {stmt.dtype.itemsize}")
         return self._from_memory(ref, stmt.dtype, 1)
 
@@ -388,12 +388,10 @@ class Accesses:
     def _store(self, scope: Scope, stmt: Store) -> None:
         if 0 in self.kernel.param(stmt.param).type.shape:
             return
-        how, offset = self._offset(scope, stmt)
-        address = self._address(stmt, offset)
-        value = scope.values[stmt.value]
+        how, value = self._moves(scope, stmt), scope.values[stmt.value]
         memory, size = memory_type(stmt.dtype), stmt.dtype.itemsize
         if how == "same":
-            self._store_scalar(scope, stmt, address, value)
+            self._store_scalar(scope, stmt, self._first(scope, stmt), value)
             return
         width, type_ = scope.width, vector_type(memory, scope.width)
         mask = self._lanes_on(scope, scope.values[stmt.guard] if stmt.guard else None)
@@ -402,17 +400,20 @@ class Accesses:
             held = self._load(scope, Load("", stmt.dtype, stmt.param, stmt.indices, stmt.guard))
             value = self.s.add(held, value)
         if isinstance(how, int):
-            self._store_between(scope, stmt, how, address, mask)
+            self._store_between(scope, stmt, how, mask)
             return
         ref = self._to_memory(self.s.splat(value, width))
         if how == "next" and mask is None:
-            self.f.do(f"store {type_} {ref}, ptr {address}, align {size}")
+            self.f.do(f"store {type_} {ref}, ptr {self._first(scope, stmt)}, align {size}")
         elif how == "next":
-            self._store_masked(stmt, address, ref, mask or "", width)
+            self._store_masked(stmt, self._first(scope, stmt), ref, mask or "", width)
+        elif mask is None:
+            store_lanes(self.f, ref, self._lanes(scope, stmt), memory, size)
         else:
+            address = self._address(stmt, self.index(scope, offset_of(self.kernel, stmt)))
             self.f.call("void", f"llvm.masked.scatter.{suffix(memory, width)}.v{width}p0",
                         (type_, ref), (f"<{width} x ptr>", address), ("i32", str(size)),
-                        (f"<{width} x i1>", mask or "splat (i1 true)"))
+                        (f"<{width} x i1>", mask))
 
     def _store_masked(
         self, stmt: Store, address: str, ref: str, mask: str, width: int
@@ -428,15 +429,13 @@ class Accesses:
                     (vector_type(memory, width), ref), ("ptr", address),
                     ("i32", str(stmt.dtype.itemsize)), (lanes, mask))
 
-    def _store_between(
-        self, scope: Scope, stmt: Store, step: int, address: str, mask: str | None
-    ) -> None:
+    def _store_between(self, scope: Scope, stmt: Store, step: int, mask: str | None) -> None:
         """Lanes between which those of other stores lie: all are stored at once where the others
         follow, else, of pairs, the places of the others are lanes that are off."""
         if any(stmt is each for each in self._stored):
             return
         width, memory, size = scope.width, memory_type(stmt.dtype), stmt.dtype.itemsize
-        group = self._group(scope, stmt, step)
+        address, group = self._first(scope, stmt), self._group(scope, stmt, step)
         self._stored = group[1:]
         refs = [self._to_memory(self.s.splat(scope.values[each.value], width)) for each in group]
         alone = len(group) < step

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from ....ir.kernels.kernel import Carry, Contract, Last, Reduce, Stmt
+from ....ir.kernels.kernel import Carry, Contract, Last, Load, Reduce, Stmt
 from ....ir.kernels.schedule import IN_TURN, UNROLLED, Way
 from ....ir.record import record
 from ...kernel.nest import Ends, Loop
@@ -151,8 +151,11 @@ class ColumnLoops:
         ordered, free = by_order(loop)
         own = len(ordered) * len(rows)
         most = chunk_of([*ordered, *free])
+        single = scope.vector is None and any(
+            isinstance(stmt, Load) and not self.stmts.is_near(stmt, loop.axis)
+            for stmt in loop.body)
         with self.f.carried_loop(*steps, [(held.type, held.ref) for held in carry],
-                                 most or None) as rounds:
+                                 most or None, single) as rounds:
             values = renamed(carry, rounds.values)
             others = {stmt.name: value for stmt, value in zip(free, values[own:], strict=True)}
             for at, row in enumerate(rows):
