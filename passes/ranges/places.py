@@ -14,6 +14,7 @@
                                 ("low",), where none is negative: nothing of that is checked
     while t1 < t0               scan {length = t0}: a loop of so many rounds
     while that stores at one    while that carries the element there (``promote``)
+    while that reads the last   while that carries what it has stored (``following``)
 
 Sums and multiples of the numbers of rounds, of which there are as many as is known, become dims;
 and elements at such places are views, which cost nothing and can be chosen from (``choose``).
@@ -46,6 +47,7 @@ from ...ir.types import BOOL, I64, as_dtype
 from ..clone import Clone
 from ..patches import stored_in_rounds
 from .carried import Bound, Carried, carried
+from .following import Following, followed, followings
 from .induction import ROUNDS
 from .learning import decided, exact, learn_node
 from .promote import Promotion, promoted, promotions
@@ -85,7 +87,9 @@ class _Walk:
         self.failing: set[Value] = set(failing)  # values of which computing them may fail
         self.given = frozenset(self.failing)     # parameters among them
         self.depth = depth  # loops around
-        self.promoted: dict[Node, tuple[list[Promotion], _Walk]] = {}  # with those of its body
+        # Of loops that carry elements, those and the walk through their body.
+        self.promoted: dict[Node, tuple[list[Promotion], _Walk]] = {}
+        self.followed: dict[Node, tuple[list[Following], _Walk]] = {}
         self.counted: dict[Node, Dim] = {}  # how many rounds a loop has that asks before each
 
     def graph(self) -> Graph:
@@ -163,13 +167,15 @@ class _Walk:
                 "carried": attrs["carried"], "scanned": 0, "length": self.counted.pop(node),
                 "reverse": False, "index": attrs["index"], "body": attrs["body"]}
             return
-        if node not in self.promoted:
-            self.clone.node(node).attrs = attrs
-            return
-        found, walk = self.promoted.pop(node)
         control = node.op.control(**attrs) if node.op.control else None
-        assert isinstance(control, Looping)
-        promoted(self.clone, self.builder, node, attrs, control, found, walk.clone)
+        if node in self.promoted and isinstance(control, Looping):
+            elements, walk = self.promoted.pop(node)
+            promoted(self.clone, self.builder, node, attrs, control, elements, walk.clone)
+        elif node in self.followed and isinstance(control, Looping):
+            reads, walk = self.followed.pop(node)
+            followed(self.clone, self.builder, node, attrs, control, reads, walk.clone)
+        else:
+            self.clone.node(node).attrs = attrs
 
     def _bodies(self, node: Node) -> dict[str, Any]:
         """The attributes of a node, with what is known in its bodies."""
@@ -235,8 +241,11 @@ class _Walk:
         known.bounds.learn_ends(self.ranges, node)
         found = [each for each in promotions(control, known.inner.ranges) if self._is_there(
             node, control, known.inner.ranges, each)] if self.mark else []
+        reads = followings(control, known.inner.ranges, self.ranges) if self.mark else []
         if found:
             self.promoted[node] = found, known.inner
+        elif reads:
+            self.followed[node] = reads, known.inner
         elif control.test is not None and control.count is None and (
                 known.length is not None and self._is_size(known.length)):
             self.counted[node] = known.length

@@ -25,6 +25,7 @@ from ...ir.record import record
 from ...ir.types import TensorType
 from ..clone import Clone
 from .ranges import Ranges
+from .reads import part_of, whole
 
 
 @record(frozen=True, eq=False)
@@ -36,15 +37,6 @@ class Promotion:
     store: Node
     same: frozenset[Value]
     indices: tuple[Value, ...]
-
-
-@record(frozen=True, eq=False)
-class _Part:
-    """A part of an array: an index for some of its axes, and for each dim the axis in which it
-    lies, from where and how far from index to index; None for a dim of 1."""
-
-    fixed: Mapping[int, Dim]
-    dims: tuple[tuple[int, Dim, Dim] | None, ...]
 
 
 def promotions(control: Looping, ranges: Ranges) -> list[Promotion]:
@@ -74,7 +66,7 @@ def _promotion(
         return None
     place = {axis: ranges.expr(index) for axis, index in zip(
         store.attrs["axes"], indices, strict=True)}
-    parts = {array: _Part({}, tuple([(axis, 0, 1) for axis in range(len(array.shape))]))}
+    parts = {array: whole(array)}
     same: set[Value] = set()
     for node in body.nodes:
         read = [value for value in node.inputs if value in parts]
@@ -84,7 +76,7 @@ def _promotion(
             continue
         if len(read) > 1 or node.after or read[0] is not node.inputs[0]:
             return None
-        part = _read(node, parts[read[0]], ranges)
+        part = part_of(node, parts[read[0]], ranges)
         if part is None:
             return None
         if node.op.kind is Kind.VIEW and node.results[0].shape:
@@ -111,48 +103,6 @@ def _is_still(index: Value, control: Looping) -> bool:
         return index in control.body.params[control.carried:]
     return not node.inputs and (node.op.constant or (
         node.op is OPS["dim"] and control.index not in symbols_of(node.attrs["size"])))
-
-
-def _read(node: Node, part: _Part, ranges: Ranges) -> _Part | None:
-    """What a node has of a part of an array."""
-    if node.op is OPS["slice"]:
-        return _sliced(node, part)
-    if node.op is OPS["reshape"]:
-        kept = [(dim, size) for dim, size in zip(part.dims, node.inputs[0].shape, strict=True)
-                if dim is not None]
-        if [size for _, size in kept] != list(node.results[0].shape):
-            return None
-        return _Part(part.fixed, tuple([dim for dim, _ in kept]))
-    if node.op is not OPS["gather"]:
-        return None
-    fixed = dict(part.fixed)
-    for axis, index in zip(node.attrs["axes"], node.inputs[1:], strict=True):
-        dim, expr = part.dims[axis], ranges.expr(index)
-        if dim is None and not (not index.shape and expr == 0):
-            return None  # it may not be there
-        if dim is None or index.shape:
-            continue
-        if not ranges.holds(expr) or not (isinstance(dim[2], int) or isinstance(expr, int)):
-            return None  # it may count from the end
-        fixed[dim[0]] = dim[1] + dim[2] * expr
-    return _Part(fixed, ())
-
-
-def _sliced(node: Node, part: _Part) -> _Part | None:
-    fixed, dims = dict(part.fixed), list(part.dims)
-    for at, (start, step, size) in enumerate(zip(
-            node.attrs["start"], node.attrs["step"], node.attrs["shape"], strict=True)):
-        dim = dims[at]
-        if dim is None:
-            continue
-        axis, first, stride = dim
-        if not (isinstance(stride, int) and isinstance(step, int)):
-            return None
-        if size == 1:
-            fixed[axis], dims[at] = first + start * stride, None
-        else:
-            dims[at] = axis, first + start * stride, stride * step
-    return _Part(fixed, tuple(dims))
 
 
 def _are_apart(ranges: Ranges, a: Dim, b: Dim) -> bool:
