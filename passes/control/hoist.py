@@ -8,8 +8,13 @@
 What all rounds compute alike is computed once, if it is more than reading it. Products of what is
 known of each round with what is the same in all (the input projections of a recurrence) are one
 product of all rounds, of which each takes its row: the order of their sums is that of their terms
-where a round's is a product of several rows, so the bits stay. Nothing that may fail is moved, and
-no loop: there may be no round.
+where a round's is a product of several rows, so the bits stay. So are elements that are dear to
+compute, lanes of vectors then:
+
+    for i in range(n): s += math.exp(x[i])      g = exp(x);  for i in range(n): s += g[i]
+
+Nothing that may fail is moved, and no loop: there may be no round. What is asked of a number before
+it is computed with is asked in the round.
 """
 
 from __future__ import annotations
@@ -34,6 +39,7 @@ from ...ir.ops.axes.reduce import is_matrix_product
 from ...ir.ops.control.region import Looping
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
+from ...ir.record import record
 from ..clone import Clone
 from ..transform.batch import batch
 from ..transform.examples import Batched
@@ -41,8 +47,20 @@ from ..transform.pullback import is_cheap, symbols_within
 from .bodies import live_values
 
 MORE = 16  # times the memory of what rounds read is the most that is made of all of them
+DEAR = 12  # additions that an element costs which is computed of all rounds at once
+FEW = 8    # rounds, of which that is not worth it
+LONG = 1 << 24  # rounds of which elements are not kept
 # What is computed of all rounds at once as it is of one.
 _STACKING = (Kind.MAP, Kind.VIEW, Kind.REDUCE, Kind.CONTRACT, Kind.GATHER)
+
+
+@record(frozen=True)
+class _Rows:
+    """A value of a body, what it is in all rounds, and the checks of what it is computed from."""
+
+    value: Value
+    stack: Value
+    checks: tuple[Node, ...]
 
 
 def hoist(graph: Graph, around: frozenset[str] = frozenset()) -> Graph:
@@ -88,15 +106,14 @@ def _hoisted(
     made.attrs = attrs
     if not ahead and not rows:
         return
-    made.inputs += tuple(value for _, value in (*ahead, *rows))
+    made.inputs += (*(value for _, value in ahead), *(each.stack for each in rows))
     made.attrs = {**attrs, "body": _reading(loop.body, loop.index, ahead, rows)}
     if loop.test is not None:
         made.attrs["test"] = _reading(loop.test, loop.index, ahead, rows)
 
 
 def _reading(
-    body: Graph, index: str, ahead: Sequence[tuple[Value, Value]],
-    rows: Sequence[tuple[Value, Value]],
+    body: Graph, index: str, ahead: Sequence[tuple[Value, Value]], rows: Sequence[_Rows],
 ) -> Graph:
     """A body that reads values of it in parameters: as they are, and of which each round has a
     row."""
@@ -105,15 +122,21 @@ def _reading(
     b = Builder(clone.graph, OPS, share=False, fold=False)
     for value, _ in ahead:
         clone.param(value)
-    stacks = {value.node: clone.graph.add_param(made.type, "rows") for value, made in rows}
+    stacks = {each.value.node: (clone.graph.add_param(each.stack.type, "rows"), each.checks)
+              for each in rows}
     for node in body.nodes:
-        stack = stacks.get(node)
-        if stack is not None:
-            (value,), rank = node.results, node.results[0].type.rank
+        if node in stacks:
+            (stack, checks), (value,) = stacks[node], node.results
+            rank = value.type.rank
             with b.like(node):
                 row = b.slice(stack, start=(symbol(index), *(0,) * rank), step=(1,) * (rank + 1),
                               shape=(1, *value.shape))
-                clone.values[value] = b.reshape(row, shape=value.shape)
+                row = b.reshape(row, shape=value.shape)
+            for check in checks:
+                with b.like(check):
+                    row = b.emit(check.op, (row, clone.values[check.inputs[1]]),
+                                 check.attrs).results[0]
+            clone.values[value] = row
         elif any(value not in clone.values for value in node.results):
             clone.node(node)
     return clone.finish()
@@ -191,8 +214,9 @@ def _copied(
 # -- what is known of all rounds -----------------------------------------------------------------
 
 
-def _rows(clone: Clone, node: Node, loop: Looping, length: Dim) -> list[tuple[Value, Value]]:
-    """Products of a body, and before the loop those of all its rounds, in their order."""
+def _rows(clone: Clone, node: Node, loop: Looping, length: Dim) -> list[_Rows]:
+    """Products of a body and elements that are dear, and before the loop those of all its rounds,
+    in their order."""
     body, first, last = loop.body, loop.carried, loop.carried + loop.scanned
     same = unchanging(body, body.params[last:], loop.index)
     turning = {each for each in body.nodes if each.op is OPS["slice"]
@@ -200,14 +224,17 @@ def _rows(clone: Clone, node: Node, loop: Looping, length: Dim) -> list[tuple[Va
     leaves = {*body.params[first:last], *(each.results[0] for each in turning)}
     of_rounds, own = same | leaves, _own_sizes(body, loop.index)
     for each in body.nodes:
-        if of_rounds.issuperset(each.inputs) and each.op.kind in _STACKING and (
-                same.issuperset(each.inputs) or _is_product(each) or (
-                    each.op.kind is not Kind.CONTRACT)) and _may_move(each, own):
+        if (_is_asked(each) and each.inputs[0] in of_rounds) or (
+                of_rounds.issuperset(each.inputs) and each.op.kind in _STACKING and (
+                    same.issuperset(each.inputs) or _is_product(each) or (
+                        each.op.kind is not Kind.CONTRACT)) and _may_move(each, own)):
             of_rounds.update(each.results)
     roots = [each.results[0] for each in body.nodes
              if of_rounds.issuperset(each.results) and _is_product(each)
              and sum(value in same for value in each.inputs) == 1
              and _is_small(body, each.results[0], leaves, same)]
+    if not isinstance(length, int) or FEW <= length <= LONG:
+        roots += _dear_elements(body, of_rounds - same, same.union(leaves, roots))
     if not roots or length == 0:
         return []
     values = {param: clone.values[value] for param, value in list(
@@ -221,11 +248,13 @@ def _rows(clone: Clone, node: Node, loop: Looping, length: Dim) -> list[tuple[Va
             stack = b.slice(stack, start=(length - 1, *(0,) * param.type.rank),
                             step=(-1, *(1,) * param.type.rank), shape=stack.shape)
         operands.append(Batched(stack, of_round))
-    live = live_values(body, roots)
+    live = _read_for(roots, set())
     for each in body.nodes:
-        if live.isdisjoint(each.results):
+        if each not in live:
             continue
-        if each in turning:
+        if _is_asked(each):
+            round_.values[each.results[0]] = round_.values[each.inputs[0]]
+        elif each in turning:
             _copied(clone, body, each.inputs, values)
             with b.like(each):
                 operands.append(Batched(_stack(b, each, values, loop.index, length), True))
@@ -234,7 +263,55 @@ def _rows(clone: Clone, node: Node, loop: Looping, length: Dim) -> list[tuple[Va
             round_.node(each)
     round_.graph.results = [round_.values[root] for root in roots]
     made = batch(b, round_.graph, operands, length)
-    return list(zip(roots, [x.value for x in made], strict=True))
+    return [_Rows(root, x.value, tuple([each for each in _read_for([root], leaves.union(
+        same, set(roots) - {root})) if _is_asked(each)]))
+        for root, x in zip(roots, made, strict=True)]
+
+
+def _is_asked(node: Node) -> bool:
+    """Whether a node is a float that is asked for something: it can be computed with unasked."""
+    return node.op is OPS["checked"] and node.results[0].dtype.is_float
+
+
+def _read_for(wanted: Iterable[Value], known: Collection[Value]) -> dict[Node, None]:
+    """The nodes that values of a body are computed by from what is known, apart from what is asked
+    of numbers on the way."""
+    found, pending = dict[Node, None](), list(wanted)
+    while pending:
+        value = pending.pop()
+        if value.node is not None and value.node not in found and value not in known:
+            found[value.node] = None
+            pending += value.node.inputs[:1] if _is_asked(value.node) else value.node.inputs
+    return found
+
+
+def _dear_elements(
+    body: Graph, of_rounds: set[Value], known: Collection[Value]
+) -> list[Value]:
+    """Elements that are dear to compute from what is known, of those that other things read."""
+    read = set(body.results)
+    for node in body.nodes:
+        if of_rounds.isdisjoint(node.results):
+            read.update(node.inputs)
+        elif _is_asked(node):
+            read.add(node.inputs[1])
+    roots, there = list[Value](), set(known)
+    for node in body.nodes:
+        value = node.results[0]
+        if value in read and value in of_rounds and node.op.kind is Kind.MAP and (
+                value not in there and _cost(value, there) >= DEAR):
+            roots.append(value)
+            there.add(value)
+    return roots
+
+
+def _cost(value: Value, known: Collection[Value]) -> int:
+    """How many additions an element costs; 0 where it takes more than elements to compute it."""
+    nodes = _read_for([value], known)
+    if any(node.results[0].type.size != 1 or node.op.kind not in (Kind.MAP, Kind.VIEW)
+           for node in nodes):
+        return 0
+    return sum(node.op.cost for node in nodes if not _is_asked(node))
 
 
 def _turns(node: Node, index: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -307,6 +308,91 @@ def test_a_loop_without_an_end_waits_for_a_round() -> None:
     compiled = weft.compile(run, dynamic={"x": {0: "n"}})
     assert compiled(np.zeros(0), np.float64(np.inf)) == 0
     assert compiled(np.ones(2), np.float64(3.0)) == run(np.ones(2), 3.0)
+
+
+V = RNG.normal(size=40)
+
+
+def gauss(x: Any) -> Any:
+    total = 0.0
+    for i in range(len(x)):
+        total += math.exp(-x[i] * x[i])
+    return total
+
+
+def largest_sine(x: Any) -> Any:
+    best, at = -1.0, 0
+    for i in range(len(x)):
+        value = abs(math.sin(x[i]))
+        if value > best:
+            best, at = value, i
+    return at, best
+
+
+def divided(x: Any) -> Any:
+    """What is divided by is asked for in each round, before what is stored."""
+    y, last = np.zeros_like(x), 1.0
+    for i in range(len(x)):
+        last = last * 0.5 + math.cos(1.0 / float(x[i])) / (2.0 + math.exp(x[i]))
+        y[i] = last
+    return y
+
+
+def down(x: Any) -> Any:
+    total = 0.0
+    for i in range(len(x) - 1, 0, -1):
+        total = total * 0.9 + np.exp(x[i]) * np.sin(x[i - 1])
+    return total
+
+
+@pytest.mark.parametrize("function", [gauss, largest_sine, divided, down])
+def test_dear_elements_of_all_rounds(function: Callable[..., Any]) -> None:
+    graph = graph_of(function, V)
+    verify_graph(graph)
+    assert {"exp", "sin", "cos"}.isdisjoint(inside(graph))
+    assert not {"exp", "sin", "cos"}.isdisjoint(node.op.name for node in graph.nodes)
+    same_bits(function, V)
+    same_bits(function, V, dynamic={"x": {0: "n"}})
+    grad = weft.grad(lambda x: np.sum(weft.tree.leaves(function(x))[-1]))
+    found, plain = (weft.compile(grad, opt=opt)(V) for opt in (2, 0))
+    np.testing.assert_array_equal(found, plain)
+
+
+def test_what_is_asked_of_numbers_is_asked_in_the_round() -> None:
+    """As in Python: the first problem there is, none of rounds that there are not."""
+    def first(x: Any, n: int) -> Any:
+        total = 0.0
+        for i in range(len(x)):
+            if i < n:
+                total += math.exp(x[i])
+        return total
+
+    x = V.copy()
+    x[20], x[30] = 1e6, np.inf
+    for function, problem, code in ((gauss, None, ""), (largest_sine, ValueError, "W132"),
+                                    (divided, OverflowError, "W131")):
+        f = weft.compile(function)
+        if problem is None:
+            assert f(x) == function(x)
+            continue
+        with pytest.raises(problem):
+            function(x)
+        with pytest.raises(problem, match=code):
+            f(x)
+        x[30] = 0.5
+    x[10] = 0.0
+    with pytest.raises(ZeroDivisionError):
+        weft.compile(divided)(x)
+    f = weft.compile(first)
+    assert f(x, 20) == first(x, 20)
+    with pytest.raises(OverflowError, match="W131"):
+        f(x, 21)
+
+
+def test_elements_of_long_loops_are_not_kept(monkeypatch: Any) -> None:
+    monkeypatch.setattr("weft.passes.control.hoist.LONG", 39)
+    assert "exp" in inside(graph_of(gauss, V))
+    assert "exp" not in inside(graph_of(gauss, V[1:]))
 
 
 def test_what_reads_a_value_twice_is_looked_at_once() -> None:
