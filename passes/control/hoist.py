@@ -49,7 +49,7 @@ from .bodies import live_values
 MORE = 16  # times the memory of what rounds read is the most that is made of all of them
 DEAR = 12  # additions that an element costs which is computed of all rounds at once
 FEW = 8    # rounds, of which that is not worth it
-LONG = 1 << 24  # rounds of which elements are not kept
+LONG = 1 << 22  # rounds, of more of which elements are not kept
 # What is computed of all rounds at once as it is of one.
 _STACKING = (Kind.MAP, Kind.VIEW, Kind.REDUCE, Kind.CONTRACT, Kind.GATHER)
 
@@ -219,8 +219,8 @@ def _rows(clone: Clone, node: Node, loop: Looping, length: Dim) -> list[_Rows]:
     in their order."""
     body, first, last = loop.body, loop.carried, loop.carried + loop.scanned
     same = unchanging(body, body.params[last:], loop.index)
-    turning = {each for each in body.nodes if each.op is OPS["slice"]
-               and each.inputs[0] in same and _turns(each, loop.index)}
+    turning = {each for each in body.nodes if _is_counted(each, loop.index) or (
+        each.op is OPS["slice"] and each.inputs[0] in same and _turns(each, loop.index))}
     leaves = {*body.params[first:last], *(each.results[0] for each in turning)}
     of_rounds, own = same | leaves, _own_sizes(body, loop.index)
     for each in body.nodes:
@@ -233,8 +233,11 @@ def _rows(clone: Clone, node: Node, loop: Looping, length: Dim) -> list[_Rows]:
              if of_rounds.issuperset(each.results) and _is_product(each)
              and sum(value in same for value in each.inputs) == 1
              and _is_small(body, each.results[0], leaves, same)]
+    answers = list[Value]()
     if not isinstance(length, int) or FEW <= length <= LONG:
-        roots += _dear_elements(body, of_rounds - same, same.union(leaves, roots))
+        known = same.union(leaves, roots)
+        roots += _dear_elements(body, of_rounds - same, known)
+        answers = _answers(body, roots, of_rounds - same, known)
     if not roots or length == 0:
         return []
     values = {param: clone.values[value] for param, value in list(
@@ -248,7 +251,7 @@ def _rows(clone: Clone, node: Node, loop: Looping, length: Dim) -> list[_Rows]:
             stack = b.slice(stack, start=(length - 1, *(0,) * param.type.rank),
                             step=(-1, *(1,) * param.type.rank), shape=stack.shape)
         operands.append(Batched(stack, of_round))
-    live = _read_for(roots, set())
+    live = _read_for([*roots, *answers], set())
     for each in body.nodes:
         if each not in live:
             continue
@@ -261,16 +264,16 @@ def _rows(clone: Clone, node: Node, loop: Looping, length: Dim) -> list[_Rows]:
             round_.param(each.results[0])
         else:
             round_.node(each)
-    round_.graph.results = [round_.values[root] for root in roots]
+    round_.graph.results = [round_.values[root] for root in (*roots, *answers)]
     made = batch(b, round_.graph, operands, length)
-    return [_Rows(root, x.value, tuple([each for each in _read_for([root], leaves.union(
-        same, set(roots) - {root})) if _is_asked(each)]))
-        for root, x in zip(roots, made, strict=True)]
+    return [_Rows(value, x.value, () if value in answers else _checks(
+        body, [value], leaves.union(same, set(roots) - {value})))
+        for value, x in zip([*roots, *answers], made, strict=True)]
 
 
 def _is_asked(node: Node) -> bool:
-    """Whether a node is a float that is asked for something: it can be computed with unasked."""
-    return node.op is OPS["checked"] and node.results[0].dtype.is_float
+    """Whether a node is a number that is asked for something: it can be computed with unasked."""
+    return node.op is OPS["checked"]
 
 
 def _read_for(wanted: Iterable[Value], known: Collection[Value]) -> dict[Node, None]:
@@ -289,12 +292,7 @@ def _dear_elements(
     body: Graph, of_rounds: set[Value], known: Collection[Value]
 ) -> list[Value]:
     """Elements that are dear to compute from what is known, of those that other things read."""
-    read = set(body.results)
-    for node in body.nodes:
-        if of_rounds.isdisjoint(node.results):
-            read.update(node.inputs)
-        elif _is_asked(node):
-            read.add(node.inputs[1])
+    read = _read_elsewhere(body, of_rounds)
     roots, there = list[Value](), set(known)
     for node in body.nodes:
         value = node.results[0]
@@ -305,6 +303,35 @@ def _dear_elements(
     return roots
 
 
+def _answers(
+    body: Graph, roots: Sequence[Value], of_rounds: set[Value], known: Collection[Value]
+) -> list[Value]:
+    """What is asked on the way to roots, where it is not cheap."""
+    others = of_rounds - _read_elsewhere(body, of_rounds)
+    asked = dict.fromkeys(check.inputs[1] for check in _checks(body, roots, known))
+    return [value for value in asked if value in others and value not in roots and _cost(
+        value, known) >= OPS["div"].cost]
+
+
+def _read_elsewhere(body: Graph, of_rounds: set[Value]) -> set[Value]:
+    """What others read than what is known of all rounds."""
+    return set(body.results).union(*(node.inputs for node in body.nodes
+                                     if of_rounds.isdisjoint(node.results)))
+
+
+def _checks(
+    body: Graph, roots: Sequence[Value], known: Collection[Value]
+) -> tuple[Node, ...]:
+    """What is asked of numbers that roots are computed from, in the order of the body."""
+    found, pending = set[Node](), list(roots)
+    while pending:
+        value = pending.pop()
+        if value.node is not None and value.node not in found and value not in known:
+            found.add(value.node)
+            pending += value.node.inputs
+    return tuple([node for node in body.nodes if node in found and _is_asked(node)])
+
+
 def _cost(value: Value, known: Collection[Value]) -> int:
     """How many additions an element costs; 0 where it takes more than elements to compute it."""
     nodes = _read_for([value], known)
@@ -312,6 +339,13 @@ def _cost(value: Value, known: Collection[Value]) -> int:
            for node in nodes):
         return 0
     return sum(node.op.cost for node in nodes if not _is_asked(node))
+
+
+def _is_counted(node: Node, index: str) -> bool:
+    """Whether a node is a number that goes on as far in each round."""
+    size = node.attrs["size"] if node.op is OPS["dim"] else 0
+    split = coefficient(size, index) if index in symbols_of(size) else None
+    return split is not None and isinstance(split[0], int)
 
 
 def _turns(node: Node, index: str) -> bool:
@@ -327,7 +361,14 @@ def _turns(node: Node, index: str) -> bool:
 def _stack(
     b: Builder, node: Node, values: Mapping[Value, Value], index: str, length: Dim
 ) -> Value:
-    """What a slice gives in all rounds, as rows."""
+    """What a slice, or a number, is in all rounds, as rows."""
+    if node.op is OPS["dim"]:
+        split = coefficient(node.attrs["size"], index)
+        assert split is not None and isinstance(split[0], int)
+        numbers = b.iota(axis=0, dtype=node.results[0].dtype, shape=(length,))
+        first = b.emit(OPS["dim"], (), {"size": split[1]}).results[0]
+        rows: Value = b.add(b.mul(numbers, split[0]), b.broadcast(first, shape=(length,), axes=()))
+        return rows
     start, step, shape = (list(node.attrs[name]) for name in ("start", "step", "shape"))
     axis = next(axis for axis, first in enumerate(start) if index in symbols_of(first))
     split = coefficient(start[axis], index)

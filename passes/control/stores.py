@@ -7,9 +7,10 @@
                                                   %y = scatter %x, %v, %k
 
 Ways that both store are one store, and an element that one of them stores at the same place in all
-rounds of a loop can be carried by itself (``promote``): a way without a store stores the first
-element once more. So are known parts. Another store of one way, at a place that values tell, stays
-there, where a round without it waits for nothing.
+rounds of a loop can be carried by itself (``promote``): a way without a store stores what is there
+once more, or, where rounds do not tell that the place is in the array, the first element. So are
+known parts. Another store of one way, at a place that values tell, stays there, where a round
+without it waits for nothing.
 What is read on the ways is read from the array that came in, as it was.
 
     a store     scatter of elements or rows at single places, or an update of a known region
@@ -25,12 +26,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from ...ir.graph import Builder, Graph, Node, Value, can_fail, control_of, writes
-from ...ir.indices.index import product
+from ...ir.indices.index import Dim, is_natural, product
+from ...ir.indices.rounds import Counts, counts_inside
 from ...ir.ops.control.region import Branching, Looping
 from ...ir.ops.table import OPS
 from ...ir.record import record
 from ...ir.types import BOOL, TensorType
 from ..clone import Clone, map_branches
+from ..ranges.boxes import box, of_some
 from ..simplify.written import Update, update_of
 from .hoist import unchanging
 
@@ -72,14 +75,16 @@ class Chain:
 
 def hoist_stores(graph: Graph) -> Graph:
     """The graph in which branches give what they store; in bodies as well, innermost first."""
-    places = dict(_places(graph, (), ""))
+    places = dict(_places(graph, (), "", {}))
     return map_branches(graph, lambda clone, node, control: _split(
         clone, node, control, places[node]))
 
 
-def _places(graph: Graph, given: Iterable[Value], index: str) -> Iterator[tuple[Node, _Places]]:
+def _places(
+    graph: Graph, given: Iterable[Value], index: str, counts: Counts
+) -> Iterator[tuple[Node, _Places]]:
     """For each branch, what its indices may be made of. ``given`` is the same in all rounds of the
-    loop around, whose number is ``index``."""
+    loop around, whose number is ``index``; ``counts`` are of all loops around."""
     same = unchanging(graph, given, index) if index else set[Value]()
     for node in graph.nodes:  # recursion is by nesting of bodies only
         control = control_of(node)
@@ -87,36 +92,53 @@ def _places(graph: Graph, given: Iterable[Value], index: str) -> Iterator[tuple[
             first = control.carried + control.scanned
             for body in (control.body, control.test):
                 if body is not None:
-                    yield from _places(body, body.params[first:], control.index)
+                    yield from _places(body, body.params[first:], control.index, counts_inside(
+                        counts, control.index, None if control.count is None
+                        else of_some(control.count)))
         elif isinstance(control, Branching):
             kept = [at for at, value in enumerate(node.inputs[1:]) if value in same]
-            yield node, _Places(frozenset(kept), index)
+            yield node, _Places(frozenset(kept), index, counts)
             for body in (control.then, control.other):
-                yield from _places(body, [body.params[at] for at in kept], index)
+                yield from _places(body, [body.params[at] for at in kept], index, counts)
         else:
             for body in node.attrs.values():
                 if isinstance(body, Graph):
-                    yield from _places(body, (), "")
+                    yield from _places(body, (), "", {})
 
 
 @record(frozen=True)
 class _Places:
-    """The operands of a branch, by number, that are the same in all rounds of the loop around, and
-    the number of that; empty if there is none."""
+    """The operands of a branch, by number, that are the same in all rounds of the loop around, the
+    number of that (empty if there is none), and how many rounds the loops around have."""
 
     kept: frozenset[int]
     index: str
+    counts: Counts
 
     def have(self, body: Graph, store: Store) -> bool:
         """Whether a store in a way is of a known part, or at the same place in all rounds."""
         return store.region is not None or (self.index != "" and unchanging(
             body, [body.params[at] for at in self.kept], self.index).issuperset(store.indices))
 
+    def told(self, store: Store) -> tuple[Dim, ...] | None:
+        """The indices of a store that rounds tell, if they are in the array in all of them."""
+        shape, found = store.node.results[0].shape, list[Dim]()
+        for axis, index in zip(store.axes, store.indices, strict=True):
+            if index.node is None or index.node.op is not OPS["dim"]:
+                return None
+            at: Dim = index.node.attrs["size"]
+            low, high = box(at, self.counts)
+            if low is None or high is None or not (
+                    is_natural(low) and is_natural(shape[axis] - 1 - high)):
+                return None
+            found.append(at)
+        return tuple(found)
+
 
 def _split(clone: Clone, node: Node, control: Branching, places: _Places) -> bool:
     chains = _chains(control, node, places)
     if chains:
-        _Split(clone, node, control, chains).write()
+        _Split(clone, node, control, chains, places).write()
     return bool(chains)
 
 
@@ -132,7 +154,8 @@ def _chains(
             continue
         then, other = (_chain(body, at, read) for body, read in zip(ways, reads, strict=True))
         if then is None or other is None or then.param != other.param or not (
-                then.stores or other.stores) or not _can_be_one(then.stores, other.stores):
+                then.stores or other.stores) or not _can_be_one(
+                    then.stores, other.stores, places):
             continue
         least = min(len(then.stores), len(other.stores))
         if all(places.have(body, store) for body, chain in zip(ways, (then, other), strict=True)
@@ -183,11 +206,11 @@ def _store(value: Value) -> Store | None:
     return found
 
 
-def _can_be_one(then: Sequence[Store], other: Sequence[Store]) -> bool:
+def _can_be_one(then: Sequence[Store], other: Sequence[Store], places: _Places) -> bool:
     least = min(len(then), len(other))
     first, second = (stores[len(stores) - least:] for stores in (then, other))
     alone = (*then[:len(then) - least], *other[:len(other) - least])
-    return all(store.has_first() for store in alone) and all(
+    return all(store.has_first() or places.told(store) for store in alone) and all(
         one.place() == two.place() for one, two in zip(first, second, strict=True))
 
 
@@ -195,8 +218,8 @@ class _Split:
     """A branch as one that gives what is stored, and the stores."""
 
     def __init__(self, clone: Clone, node: Node, control: Branching,
-                 chains: dict[int, tuple[Chain, Chain]]) -> None:
-        self.clone, self.node, self.chains = clone, node, chains
+                 chains: dict[int, tuple[Chain, Chain]], places: _Places) -> None:
+        self.clone, self.node, self.chains, self.places = clone, node, chains, places
         self.kept = [at for at in range(len(node.results)) if at not in chains]
         self.bodies = [self._body(way, body) for way, body in enumerate(
             (control.then, control.other))]
@@ -223,7 +246,7 @@ class _Split:
             param = clone.values[body.params[self.chains[at][way].param]]
             for store, mine in self._stores(at, way):
                 results += ([clone.values[value] for value in (store.value, *store.indices)]
-                            if mine else _again(b, param, store))
+                            if mine else _again(b, param, store, self.places.told(store)))
         clone.graph.results = results
         _drop_unread(clone.graph)
         return clone.graph
@@ -266,15 +289,22 @@ def _drop_unread(body: Graph) -> None:
     body.nodes[:] = reversed(kept)
 
 
-def _again(b: Builder, array: Value, store: Store) -> list[Value]:
-    """What a store of something that is there already stores, and where."""
+def _again(
+    b: Builder, array: Value, store: Store, told: tuple[Dim, ...] | None
+) -> list[Value]:
+    """What a store of something that is there already stores, and where: at the place that rounds
+    tell, or at the first one."""
     region, shape = store.region, array.shape
     if region is not None:
         return [b.slice(array, start=region.low, step=region.step, shape=region.count)]
-    one = tuple(1 if axis in store.axes else size for axis, size in enumerate(shape))
-    first = b.slice(array, start=(0,) * len(shape), step=(1,) * len(shape), shape=one)
-    return [b.reshape(first, shape=store.value.shape),
-            *(b.full(0, index.type) for index in store.indices)]
+    start = dict(zip(store.axes, told or (0,) * len(store.axes), strict=True))
+    part = b.slice(
+        array, start=tuple(start.get(axis, 0) for axis in range(len(shape))),
+        step=(1,) * len(shape),
+        shape=tuple(1 if axis in start else size for axis, size in enumerate(shape)))
+    return [b.reshape(part, shape=store.value.shape),
+            *(b.emit(OPS["dim"], (), {"size": at}).results[0] if told else b.full(0, index.type)
+              for at, index in zip(start.values(), store.indices, strict=True))]
 
 
 def _stored(b: Builder, array: Value, store: Store, value: Value, indices: list[Value]) -> Value:

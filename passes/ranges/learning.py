@@ -15,7 +15,7 @@ from ...ir.indices.index import Dim, Expr, symbols_of
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
 from ...ir.types import BOOL
-from .ranges import Known, Ranges
+from .ranges import Known, Ranges, limits_of
 
 
 def learn_node(ranges: Ranges, node: Node) -> None:
@@ -48,9 +48,32 @@ _SUMS: Mapping[str, Callable[[Dim, Dim], Dim | None]] = MappingProxyType({
 })
 
 
+def fits(ranges: Ranges, node: Node) -> bool:
+    """Whether a sum or product of two integers surely is a number of its dtype."""
+    expr, dtype = exact(ranges, node), node.results[0].dtype
+    if expr is not None:
+        return ranges.fits(expr, dtype)
+    ends, (low, high) = _product(ranges, node), limits_of(dtype)
+    return ends is not None and low <= ends[0] and ends[1] <= high
+
+
+def _product(ranges: Ranges, node: Node) -> tuple[int, int] | None:
+    """What a product of two integers is at least and at most; None if that is not known."""
+    if node.attrs.get("of", node.op.name) != "mul":
+        return None
+    ends = [(ranges.least(expr), ranges.most(expr)) for expr in map(ranges.expr, node.inputs[-2:])]
+    found = [a * b for a in ends[0] for b in ends[1] if a is not None and b is not None]
+    return (min(found), max(found)) if len(found) == 4 else None
+
+
 def _arithmetic(ranges: Ranges, node: Node) -> Dim | None:
     expr = exact(ranges, node)
-    return expr if expr is not None and ranges.fits(expr, node.results[0].dtype) else None
+    if not fits(ranges, node):
+        return None
+    if expr is None and node.op is OPS["unwrapped"]:
+        return ranges.expr(node.inputs[0])
+    return _between(ranges, node.results[0], *(_product(ranges, node) or (None, None))) if (
+        expr is None) else expr
 
 
 def _negated(ranges: Ranges, node: Node) -> Dim | None:

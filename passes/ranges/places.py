@@ -38,7 +38,8 @@ from ...ir.graph import (
     with_bodies,
 )
 from ...ir.indices.affine import coefficient
-from ...ir.indices.index import Dim, Expr, Maximum, is_natural, positive, symbols_of, terms_of
+from ...ir.indices.index import Dim, Expr, is_natural, positive, symbols_of, terms_of
+from ...ir.indices.rounds import Counts
 from ...ir.ops.control.region import Branching, Looping
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
@@ -46,10 +47,12 @@ from ...ir.record import record
 from ...ir.types import BOOL, I64, as_dtype
 from ..clone import Clone
 from ..patches import stored_in_rounds
+from .boxes import box, of_some
 from .carried import Bound, Carried, carried
 from .following import Following, followed, followings
 from .induction import ROUNDS
-from .learning import decided, exact, learn_node
+from .joining import join, join_truth
+from .learning import decided, fits, learn_node
 from .promote import Promotion, promoted, promotions
 from .ranges import Ranges
 
@@ -58,7 +61,6 @@ _TRIALS = 2  # after which nothing is taken on trial
 _DEEP = 2    # loops around one in which nothing is: each trial is one of all loops inside
 _DIVISIONS = OPS["mod"], OPS["floordiv"]
 _ASKED = OPS["checked"], OPS["ensure"]
-Counts = Mapping[str, Dim]  # of the rounds of the loops around, by their symbols
 
 
 def known_places(graph: Graph) -> Graph:
@@ -150,8 +152,7 @@ class _Walk:
     def _note_failing(self, node: Node) -> None:
         checked = can_fail(node)
         if checked and node.op is OPS["unwrapped"]:
-            expr = exact(self.ranges, node)
-            checked = expr is None or not self.ranges.fits(expr, node.results[0].dtype)
+            checked = not fits(self.ranges, node)
         if checked and node.op is OPS["narrow"]:
             checked = not self._fits(node)
         if checked and node.op in _ASKED:
@@ -209,17 +210,10 @@ class _Walk:
             ways.append((body, ranges))
         for at, result in enumerate(node.results):
             if result.dtype.is_int:
-                self._join(result, [(body.results[at], ranges) for body, ranges in ways])
+                join(self.ranges, result, [(body.results[at], ranges) for body, ranges in ways])
+            elif result.dtype == BOOL:
+                join_truth(self.ranges, node, at, known, ways)
         return with_bodies(node, lambda body: made[id(body)])
-
-    def _join(self, result: Value, ways: Sequence[tuple[Value, Ranges]]) -> None:
-        """Note what is known of the result of a branch: what is so on both ways."""
-        exprs = [(ranges, ranges.expr(value)) for value, ranges in ways]
-        lows = [low for ranges, expr in exprs if (low := ranges.least(expr)) is not None]
-        highs = [high for ranges, expr in exprs if (high := ranges.most(expr)) is not None]
-        self.ranges.exprs[result] = self.ranges.some(
-            result.dtype, [min(lows)] if len(lows) == len(ways) else [],
-            [max(highs)] if len(highs) == len(ways) else [], scalar=not result.shape)
 
     def _rounds(self, node: Node, control: Looping) -> dict[str, Any]:
         """What is known in a loop, and in what is taken of it on trial (``carried``). What a round
@@ -259,7 +253,7 @@ class _Walk:
         where there is one."""
         body, test, index = control.body, control.test, control.index
         ranges, count, own = self.ranges.inside(index), control.count, control.carried
-        ranges.bound(index, (0,), (ROUNDS if count is None else _of_some(count) - 1,))
+        ranges.bound(index, (0,), (ROUNDS if count is None else of_some(count) - 1,))
         first = own + control.scanned
         fails = failing | self._failing_in(body.params, node.inputs)
         bounds = carried(node, control, self.ranges, ranges, fails, dropped)
@@ -280,10 +274,10 @@ class _Walk:
             length = _length(test, asked, index) if walk.failing.isdisjoint(test.results) else None
             ranges.learn(asked.truths.get(test.results[0], ((), ()))[0])
         if count is not None:  # where there is a round, there is more than none
-            ranges.learn((_of_some(count) - 1,))
+            ranges.learn((of_some(count) - 1,))
         counts = dict(self._counts(control, False))
         if length is not None and self._is_size(length) and length != 0:
-            counts[index] = _of_some(length)
+            counts[index] = of_some(length)
         inner = _Walk(body, counts, ranges, self.mark, fails, self.depth + 1)
         made[id(body)] = inner.graph()
         return _Loop(made, inner, bounds, length)
@@ -301,7 +295,7 @@ class _Walk:
     def _counts(self, loop: Looping, tests: bool) -> Counts:
         rest = {name: count for name, count in self.counts.items() if name != loop.index}
         if loop.count is not None and loop.count != 0:
-            rest[loop.index] = _of_some(loop.count) + tests
+            rest[loop.index] = of_some(loop.count) + tests
         return rest
 
     def _tell(self, ranges: Ranges, params: Sequence[Value], operands: Sequence[Value]) -> None:
@@ -358,8 +352,7 @@ class _Walk:
             return False
         (result,), ranges = node.results, self.ranges
         if node.op is OPS["unwrapped"]:
-            expr = exact(ranges, node)
-            same = [node.inputs[0]] if expr is not None and ranges.fits(expr, result.dtype) else []
+            same = [node.inputs[0]] if fits(ranges, node) else []
         elif node.op in _CHOICES:
             same = [value for value in node.inputs if result in ranges.exprs
                     and ranges.expr(value) == ranges.exprs[result]
@@ -465,39 +458,12 @@ class _Walk:
         if not value.dtype.is_int or value in self.failing:
             return None
         expr = self.ranges.expr(value)
-        low, high = self._box(expr) if self._is_size(expr) else (None, None)
+        low, high = box(expr, self.counts) if self._is_size(expr) else (None, None)
         if low is None or high is None:
             return None
         if is_natural(low) and is_natural(extent - 1 - high):
             return expr
         return expr + extent if is_natural(low + extent) and is_natural(-1 - high) else None
-
-    def _box(self, expr: Dim) -> tuple[Dim | None, Dim | None]:
-        """What an expression that rounds tell is at least and at most, whatever branch this is:
-        both of a branch may be run, and what is not there may be read then."""
-        low: Dim | None = expr
-        high: Dim | None = expr
-        for name, count in reversed([*self.counts.items()]):
-            low, high = _end(low, name, count, -1), _end(high, name, count, 1)
-        return low, high
-
-
-def _end(expr: Dim | None, name: str, count: Dim, sign: int) -> Dim | None:
-    """What an expression is at most (at least, if ``sign`` is -1) in rounds of which there is one;
-    None if that is not known."""
-    split = None if expr is None else coefficient(expr, name)
-    if split is None or not isinstance(split[0], int):
-        return None
-    slope: int = split[0]
-    return split[1] + (count - 1) * slope if slope * sign > 0 else split[1]
-
-
-def _of_some(count: Dim) -> Dim:
-    """A number of rounds of which there is one: without its ``max(.., 0)``."""
-    match terms_of(count):
-        case [((Maximum(value),), 1)]:
-            return value
-    return count
 
 
 @record(frozen=True)

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from with_source import run
 
 import weft
-from weft.ir.graph import Graph, all_nodes
+from weft.ir.graph import Graph, all_nodes, control_of
 from weft.ir.interp.graph import run_graph
+from weft.ir.ops.control.region import Looping
 from weft.ir.text.parser import parse_graph
 from weft.ir.text.printer import print_graph
 from weft.ir.verify.verifier import verify_graph
@@ -357,3 +358,70 @@ def test_what_holds_is_not_asked() -> None:
     assert all(node.results[0].dtype.name == "u64" for node in all_nodes(graph)
                if node.op.name == "mod")
     assert weft.compile(primes)(100) == primes(100)
+
+
+def test_what_both_of_two_say_is_known() -> None:
+    """``a and b``, of which b is asked where a holds; an or that is false."""
+    def inserted(x: Any) -> Any:
+        x = x.copy()
+        for i in range(1, len(x)):
+            key, j = x[i], i - 1
+            while j >= 0 and x[j] > key:
+                x[j + 1] = x[j]
+                j -= 1
+            x[j + 1] = key
+        return x
+
+    def before(x: Any, k: int) -> Any:
+        total = 0.0
+        for i in range(k):
+            if i >= 30 or x[i] < 0:
+                continue
+            total += x[i] * x[29 - i]
+        return total
+
+    x = np.random.default_rng(0).normal(size=30)
+    graph = marked(inserted, x)
+    loops = [loop for node in all_nodes(graph) if isinstance(loop := control_of(node), Looping)
+             and loop.test is not None]
+    assert [words(loop.body) for loop in loops] == [["all"] * len(words(loops[0].body))]
+    np.testing.assert_array_equal(weft.compile(inserted)(x), np.sort(x))
+    assert set(words(marked(before, x, 40))) == {"all"}
+    for k in (0, 1, 30, 90):
+        assert weft.compile(before)(x, k) == before(x, k)
+
+
+def test_products_are_bounded() -> None:
+    def squares(x: Any) -> Any:
+        total = 0
+        for k in range(1, 1000):
+            total += x[k * (k - 1) % 30] * (k * k)
+        return total
+
+    x = np.arange(30.0)
+    graph = marked(squares, x)
+    assert not any(node.op.name == "unwrapped" for node in all_nodes(graph))
+    assert weft.compile(squares)(x) == squares(x)
+
+    def product(a: int, b: int) -> int:
+        return a * b
+
+    assert any(node.op.name == "unwrapped" for node in all_nodes(marked(product, 3, 4)))
+    with pytest.raises(weft.Error, match="W131"):
+        weft.compile(product)(2**40, 2**40)
+
+
+def test_a_loop_inside_of_rounds_has_one() -> None:
+    """Where its rounds are counted by those around, these are not the first."""
+    def triangle(x: Any) -> Any:
+        total = 0.0
+        for i in range(60):
+            for j in range(i):
+                if i >= 1 and i + j > 0:
+                    total = total * 0.5 + x[i - 1, j]
+        return total
+
+    x = np.random.default_rng(0).normal(size=(60, 60))
+    graph = marked(triangle, x)
+    assert not any(node.op.name in ("cond", "ge", "gt") for node in all_nodes(graph))
+    assert weft.compile(triangle)(x) == triangle(x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 
 import weft
-from weft.ir.graph import Graph, all_nodes
+from weft.ir.graph import Graph, all_nodes, control_of
+from weft.ir.ops.control.region import Looping
 from weft.passes.control.stores import hoist_stores
 
 X = np.array([-0.0, np.nan, 3.0, -1.0, 2.0, 0.5, -7.0, 4.0, 1.0, 9.0])
@@ -121,6 +123,29 @@ def flags(x: Any) -> Any:
     return prime
 
 
+def longest_rise(x: Any) -> Any:
+    best = np.ones(len(x), int)
+    for i in range(1, len(x)):
+        for j in range(i):
+            if x[j] < x[i] and best[j] + 1 > best[i]:
+                best[i] = best[j] + 1
+    return best
+
+
+def chain(p: Any) -> Any:
+    n = len(p) - 1
+    cost = np.zeros((n, n))
+    for length in range(2, n + 1):
+        for i in range(n - length + 1):
+            j = i + length - 1
+            cost[i, j] = np.inf
+            for k in range(i, j):
+                q = cost[i, k] + cost[k + 1, j] + p[i] * p[k + 1] * p[j + 1]
+                if q < cost[i, j]:
+                    cost[i, j] = q
+    return cost
+
+
 PROGRAMS: dict[str, tuple[Callable[..., Any], list[tuple[Any, ...]]]] = {
     "subsequence": (subsequence, [(np.arange(9) % 3, np.arange(12) % 4),
                                   (np.arange(20) % 3, np.arange(30) % 4)]),
@@ -134,6 +159,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], list[tuple[Any, ...]]]] = {
     "until": (until, [(X,), (-X,)]),
     "complex": (complex_numbers, [(X, 2), (X, 5)]),
     "flags": (flags, [(X,)]),
+    "longest rise": (longest_rise, [(X,), (np.sin(np.arange(70.0)),)]),
+    "chain": (chain, [(X[2:],), (np.arange(40.0) % 7,)]),
 }
 
 
@@ -203,6 +230,22 @@ def test_what_leaves_a_branch(function: Callable[..., Any], moves: bool) -> None
     (before,), (after,) = _branches(graph), _branches(hoist_stores(graph))
     assert any(value.type.shape for value in before.results)
     assert any(value.type.shape for value in after.results) is not moves
+
+
+@pytest.mark.parametrize("function", [longest_rise, chain])
+@pytest.mark.parametrize("dynamic", [None, {0: "n"}])
+def test_what_a_loop_stores_where_rounds_tell_is_carried(
+    function: Callable[..., Any], dynamic: dict[int, str] | None
+) -> None:
+    name = next(iter(inspect.signature(function).parameters))
+    compiled = weft.compile(function, dynamic=dynamic and {name: dynamic})
+    x = np.sin(np.arange(70.0))
+    graph = compiled.lower(x).stages.after("ranges").graph
+    inner = [loop for node in all_nodes(graph) if isinstance(loop := control_of(node), Looping)
+             and all(control_of(each) is None for each in loop.body.nodes)]
+    assert inner
+    assert all(node.op.name != "scatter" for loop in inner for node in loop.body.nodes)
+    np.testing.assert_array_equal(compiled(x), function(x))
 
 
 def test_large_rows_stay_in_the_branch() -> None:

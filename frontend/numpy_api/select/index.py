@@ -207,7 +207,8 @@ def _span(item: slice, size: Dim, axis: int) -> Span:
     start, stop = (bound if given_ is None else _clamped(given_, size, low, high)
                    for given_, bound in zip(given, default, strict=True))
     extent = stop - start if step > 0 else start - stop
-    start, extent = (simplified_in_rounds(current(), dim) for dim in (start, larger(extent, 0)))
+    start, extent = (simplified_in_rounds(current(), dim) for dim in (
+        start, larger(extent, 0, (size,))))  # of an array that there is
     count = (extent + abs(step) - 1) // abs(step)
     if involved(count):
         raise error("W122", f"where {item.start}:{item.stop} lies in axis {axis} depends on sizes "
@@ -219,8 +220,8 @@ def _span(item: slice, size: Dim, axis: int) -> Span:
 def _clamped(bound: Dim, size: Dim, low: int, high: Dim) -> Dim:
     """A bound of a slice: counted from the end if it is negative, and brought into low to high."""
     below = _below(bound)
-    front: Dim = 0 if below == 1 else smaller(bound, high) * (1 - below)
-    back: Dim = 0 if below == 0 else larger(bound + size, low) * below
+    front: Dim = 0 if below == 1 else smaller(bound, high, (size,)) * (1 - below)
+    back: Dim = 0 if below == 0 else larger(bound + size, low, (size,)) * below
     return front + back
 
 
