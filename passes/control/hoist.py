@@ -295,11 +295,11 @@ def _dear_elements(
     read = _read_elsewhere(body, of_rounds)
     roots, there = list[Value](), set(known)
     for node in body.nodes:
-        value = node.results[0]
-        if value in read and value in of_rounds and node.op.kind is Kind.MAP and (
-                value not in there and _cost(value, there) >= DEAR):
-            roots.append(value)
-            there.add(value)
+        for value in node.results:
+            if value in read and value in of_rounds and node.op.kind is Kind.MAP and (
+                    value not in there and _cost(value, there) >= DEAR):
+                roots.append(value)
+                there.add(value)
     return roots
 
 
