@@ -180,14 +180,14 @@ def _divisions(dims: Sequence[Dim]) -> Iterator[Dim]:
             yield atom.denominator - 1 - whole
 
 
-def larger(a: Dim, b: Dim, facts: tuple[Dim, ...] = ()) -> Dim:
+def larger(a: Dim, b: Dim, *, facts: tuple[Dim, ...] = ()) -> Dim:
     """The maximum of two dims, without a ``max`` where it is known."""
     if nonnegative(a - b, facts):
         return a
     return b if nonnegative(b - a, facts) else maximum(a, b)
 
 
-def smaller(a: Dim, b: Dim, facts: tuple[Dim, ...] = ()) -> Dim:
+def smaller(a: Dim, b: Dim, *, facts: tuple[Dim, ...] = ()) -> Dim:
     """The minimum of two dims, without a ``max`` where it is known."""
     if nonnegative(a - b, facts):
         return b

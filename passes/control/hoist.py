@@ -268,7 +268,7 @@ def _rows(clone: Clone, node: Node, loop: Looping, length: Dim) -> list[_Rows]:
     made = batch(b, round_.graph, operands, length)
     return [_Rows(value, x.value, () if value in answers else _checks(
         body, [value], leaves.union(same, set(roots) - {value})))
-        for value, x in zip([*roots, *answers], made, strict=True)]
+        for value, x in zip([*roots, *answers], made, strict=True) if x.is_batched]
 
 
 def _is_asked(node: Node) -> bool:

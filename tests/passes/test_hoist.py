@@ -389,6 +389,22 @@ def test_what_is_asked_of_numbers_is_asked_in_the_round() -> None:
         f(x, 21)
 
 
+def test_what_is_asked_of_what_all_rounds_have_stays() -> None:
+    """Which is not known before there is a round."""
+    def remainder(x: Any, k: int, n: int) -> Any:
+        total = 0.0
+        for _ in range(len(x)):
+            total = total * 0.5 + x[k % len(x)] + math.exp(1.0 / n)
+        return total
+
+    f = weft.compile(remainder, dynamic={"x": {0: "m"}})
+    for size in (1, 5, 40):
+        assert f(V[:size], 7, 3) == remainder(V[:size], 7, 3)
+    assert f(V[:0], 7, 0) == 0.0
+    with pytest.raises(ZeroDivisionError):
+        f(V, 7, 0)
+
+
 def test_elements_of_long_loops_are_not_kept(monkeypatch: Any) -> None:
     monkeypatch.setattr("weft.passes.control.hoist.LONG", 39)
     assert "exp" in inside(graph_of(gauss, V))

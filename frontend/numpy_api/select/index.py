@@ -208,7 +208,7 @@ def _span(item: slice, size: Dim, axis: int) -> Span:
                    for given_, bound in zip(given, default, strict=True))
     extent = stop - start if step > 0 else start - stop
     start, extent = (simplified_in_rounds(current(), dim) for dim in (
-        start, larger(extent, 0, (size,))))  # of an array that there is
+        start, larger(extent, 0, facts=(size,))))  # of an array that there is
     count = (extent + abs(step) - 1) // abs(step)
     if involved(count):
         raise error("W122", f"where {item.start}:{item.stop} lies in axis {axis} depends on sizes "
@@ -220,8 +220,8 @@ def _span(item: slice, size: Dim, axis: int) -> Span:
 def _clamped(bound: Dim, size: Dim, low: int, high: Dim) -> Dim:
     """A bound of a slice: counted from the end if it is negative, and brought into low to high."""
     below = _below(bound)
-    front: Dim = 0 if below == 1 else smaller(bound, high, (size,)) * (1 - below)
-    back: Dim = 0 if below == 0 else larger(bound + size, low, (size,)) * below
+    front: Dim = 0 if below == 1 else smaller(bound, high, facts=(size,)) * (1 - below)
+    back: Dim = 0 if below == 0 else larger(bound + size, low, facts=(size,)) * below
     return front + back
 
 
