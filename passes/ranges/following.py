@@ -129,11 +129,14 @@ def followed(
         firsts = [_element(builder, inputs[each.at], [
             _value(builder, index, node, clone, inside) for index in each.indices])
             for each in found]
-    bodies = {id(control.body): _carrying(control.body, own, [
-        (inside.nodes[each.store].inputs[1], {inside.values[value] for value in each.reads})
-        for each in found])}
+    body = _carrying(control.body, own, firsts, [
+        {inside.values[value] for value in each.reads} for each in found])
+    stored = [inside.nodes[each.store].inputs[1] for each in found]
+    bodies = {id(control.body): body.finish()}
+    bodies[id(control.body)].results[own:own] = [body.values[value] for value in stored]
     if control.test is not None:
-        bodies[id(control.test)] = _asked(control.test, own, firsts)
+        bodies[id(control.test)] = _carrying(
+            control.test, own, firsts, [set()] * len(firsts)).finish()
     made = Node(node.op, (*inputs[:own], *firsts, *inputs[own:]), {
         name: own + len(found) if name == "carried" else bodies.get(id(value), value)
         for name, value in attrs.items()},
@@ -172,35 +175,19 @@ def _element(builder: Builder, array: Value, indices: Sequence[Value]) -> Value:
 
 
 def _carrying(
-    graph: Graph, own: int, found: Sequence[tuple[Value, set[Value]]]
-) -> Graph:
-    """A body that carries elements after ``own`` other values: what is stored, which stands for
-    what is read."""
+    graph: Graph, own: int, firsts: Sequence[Value], reads: Sequence[set[Value]]
+) -> Clone:
+    """A body or a test with parameters like the first elements after ``own`` others; each stands
+    for what is read."""
     clone = Clone(graph)
     for param in graph.params[:own]:
         clone.param(param)
-    for stored, reads in found:
-        element = clone.graph.add_param(stored.type, "before")
-        clone.values.update(dict.fromkeys(reads, element))
+    for first, values in zip(firsts, reads, strict=True):
+        element = clone.graph.add_param(first.type, "before")
+        clone.values.update(dict.fromkeys(values, element))
     for param in graph.params[own:]:
         clone.param(param)
     for node in graph.nodes:
         if not (node.results and node.results[0] in clone.values):
             clone.node(node)
-    made = clone.finish()
-    made.results[own:own] = [clone.values[stored] for stored, _ in found]
-    return made
-
-
-def _asked(graph: Graph, own: int, firsts: Sequence[Value]) -> Graph:
-    """A test of a loop that carries more."""
-    clone = Clone(graph)
-    for param in graph.params[:own]:
-        clone.param(param)
-    for first in firsts:
-        clone.graph.add_param(first.type, "before")
-    for param in graph.params[own:]:
-        clone.param(param)
-    for node in graph.nodes:
-        clone.node(node)
-    return clone.finish()
+    return clone

@@ -46,13 +46,12 @@ from ...ir.ops.table import OPS
 from ...ir.record import record
 from ...ir.types import BOOL, I64, as_dtype
 from ..clone import Clone
-from ..control.bodies import live_values
 from ..patches import stored_in_rounds
 from .boxes import box, of_some
 from .carried import Bound, Carried, carried
 from .following import Following, followed, followings
 from .induction import ROUNDS
-from .joining import join, join_truth
+from .joining import join, join_truth, take_over, way_taken
 from .learning import decided, fits, learn_node
 from .promote import Promotion, promoted, promotions
 from .ranges import Ranges
@@ -106,9 +105,12 @@ class _Walk:
         return self.clone.finish()
 
     def _node(self, node: Node) -> None:
-        way = self._way(node)
-        if way is not None and self._take(node, way):
-            return
+        control = control_of(node)
+        if isinstance(control, Branching):
+            way = way_taken(node, control, self.clone.values[node.inputs[0]])
+            if way is not None:
+                self._take(node, way)
+                return
         self._note_failing(node)
         if node.op.control is not None:
             self._control(node)
@@ -123,24 +125,13 @@ class _Walk:
             if self.mark and "inside" in node.op.facts:
                 copy.attrs = self._marked(node)
 
-    def _way(self, node: Node) -> Graph | None:
-        """The way that a branch always takes; None if that is not known."""
-        control = control_of(node)
-        if not isinstance(control, Branching) or node.after:
-            return None
-        known = constant_of(self.clone.values[node.inputs[0]])
-        return None if known is None else control.then if known else control.other
-
-    def _take(self, node: Node, way: Graph) -> bool:
-        """Whether a branch that always takes one way is the nodes of that; it is not where some of
-        what may fail there is not needed for each result, as a branch runs with all its checks."""
+    def _take(self, node: Node, way: Graph) -> None:
+        """A branch that always takes one way is the nodes of that."""
         ranges = self.ranges.inside()
         self._tell(ranges, way.params, node.inputs[1:])
         walk = _Walk(way, self.counts, ranges, self.mark, self._failing_in(
             way.params, node.inputs[1:]), self.depth)
         made = walk.graph()
-        if not _is_needed(made):
-            return False
         values = {param: self.clone.values[value] for param, value in zip(
             made.params, node.inputs[1:], strict=True)}
         for inner in made.nodes:
@@ -149,16 +140,7 @@ class _Walk:
             self.clone.values[result] = values[new]
             if old in walk.failing:
                 self.failing.add(result)
-            if old in ranges.truths:
-                self.ranges.truths[result] = ranges.truths[old]
-            if result.dtype.is_int:
-                expr = ranges.expr(old)
-                if all(name in self.ranges.limits or name not in ranges.limits
-                       for name in symbols_of(expr)):
-                    self.ranges.exprs[result] = expr
-                else:
-                    join(self.ranges, result, [(old, ranges)])
-        return True
+            take_over(self.ranges, result, old, ranges)
 
     def _note_failing(self, node: Node) -> None:
         checked = can_fail(node)
@@ -475,15 +457,6 @@ class _Walk:
         if is_natural(low) and is_natural(extent - 1 - high):
             return expr
         return expr + extent if is_natural(low + extent) and is_natural(-1 - high) else None
-
-
-def _is_needed(way: Graph) -> bool:
-    """Whether each result needs all that may fail."""
-    failing = [node for node in way.nodes if can_fail(node)]
-    return not any(node.after for node in way.nodes) and (not failing or all(
-        live.issuperset(value for node in failing for value in node.results)
-        for live in (live_values(way, [result]) for result in way.results))) and all(
-            node.results for node in failing)
 
 
 @record(frozen=True)
