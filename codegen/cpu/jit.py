@@ -51,6 +51,8 @@ def _llvm() -> Any:
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
         llvm.initialize_native_asmparser()  # for the inline assembly of artifacts
+        # Loops that sum in order have the rest of their rounds in vectors.
+        llvm.set_option("weft", "-force-ordered-reductions=true")
     return llvm
 
 

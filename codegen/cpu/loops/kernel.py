@@ -64,12 +64,14 @@ from .values import LlvmValue, parts
 
 
 def emit_kernel(
-    kernel: Kernel, target: Machine, pool: str = "weft", inline: str = ""
+    kernel: Kernel, target: Machine, pool: str = "weft", inline: str = "", on: bool = False
 ) -> FunctionText:
     """The LLVM function of a kernel tiled for ``target``; ``pool`` is the prefix of what gives a
     long row to several threads, and of what tells whether the run is over. ``inline`` is its name
     where it becomes a part of the function that calls it, and tells it whether the run has ended,
-    if it is one of single values."""
+    if it is one of single values.
+    One that goes ``on`` with what is unusual, a check that fails or an operand that has a way of
+    its own, tells that there was some."""
     # Inlined into the plan, all kernels would make one huge function, slow to compile.
     tells = bool(inline) and kernel.is_single
     serial = f" {SERIAL}" if any(isinstance(stmt, Carry) for stmt in kernel.body) else ""
@@ -79,6 +81,9 @@ def emit_kernel(
         attributes=f"{'alwaysinline' if inline else 'noinline'} nounwind{serial}")
     f.ended = "i1 true" if tells else "void"
     stmts = StmtEmitter(f, kernel, target)
+    if on:
+        stmts.s.unusual = f.alloca("i8", align=1)
+        f.do(f"store i8 0, ptr {stmts.s.unusual}, align 1")
     f.asks(f"@{pool}_poll(ptr {stmts.status})")
     stmts.use_scratch("%scratch")
     ends = _window_ends(kernel, stmts)
@@ -99,7 +104,11 @@ def emit_kernel(
                 emit_sort(stmts, scope, last)
         else:
             _stages(f, kernel, stmts, scope)
-    f.ret("i1 false" if tells else "void")
+    if on:
+        unusual = f(f"load i8, ptr {stmts.s.unusual}, align 1")
+        f.ret(f"i1 {f(f'icmp ne i8 {unusual}, 0')}")
+    else:
+        f.ret("i1 false" if tells else "void")
     return f
 
 

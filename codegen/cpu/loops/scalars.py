@@ -20,7 +20,7 @@ from ....ir.scalar.primitives import PRIMITIVES, RAW, result_dtype
 from ....ir.types import DTYPES, F16, F32, F64, DType
 from ..text import COLD, FunctionText
 from ..types import LLVM_TYPES, constant, suffix, vector_type
-from .singles import LLVM_SINGLES
+from .singles import LLVM_SINGLES, LLVM_USUAL
 from .values import LlvmValue
 
 _WIDEST = 512  # bits of a vector
@@ -158,6 +158,13 @@ class LlvmScalars:
 
     def __init__(self, f: FunctionText, *, f16c: bool = False) -> None:
         self.f, self.f16c = f, f16c
+        self.unusual = ""  # where it is noted if an element is not as nearly all are, which goes on
+
+    def note(self, cond: LlvmValue) -> None:
+        """Note that an element is unusual if ``cond`` holds: what is computed of it is of no use."""
+        before = self.f(f"load i8, ptr {self.unusual}, align 1")
+        now = self.f(f"or i8 {before}, {self.f(f'zext i1 {cond.ref} to i8')}")
+        self.f.do(f"store i8 {now}, ptr {self.unusual}, align 1")
 
     def const(self, value: bool | int | float, dtype: DType | str) -> LlvmValue:
         dtype = DTYPES[dtype] if isinstance(dtype, str) else dtype
@@ -182,8 +189,9 @@ class LlvmScalars:
         wide = tuple(self.splat(arg, width) for arg in args)
         if name in PRIMITIVES and PRIMITIVES[name].outlined:
             return self._outlined(name, wide)
-        if width == 1 and name in LLVM_SINGLES:
-            return LLVM_SINGLES[name](self, *args)
+        singles = LLVM_USUAL if self.unusual else LLVM_SINGLES
+        if width == 1 and name in singles:
+            return singles[name](self, *args)
         if name in PRIMITIVES and PRIMITIVES[name].composite:
             result: LlvmValue = EXPANSIONS[name](self, *args)
             return result
@@ -278,6 +286,9 @@ class LlvmScalars:
 
         It is a function of its own, cold, so that the code around stays small.
         """
+        if self.unusual:
+            self.note(cond)
+            return usual
         width = max(value.width for value in (cond, usual, *args))
         cond, usual, *wide = (self.splat(value, width) for value in (cond, usual, *args))
         f = self.f

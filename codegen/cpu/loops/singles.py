@@ -104,3 +104,17 @@ LLVM_SINGLES: Mapping[str, Single] = MappingProxyType({
     **{name: _by_unknown(name, down, at) for name, down, at in (
         ("idiv", False, 0), ("irem", False, 1), ("floordiv", True, 0), ("mod", True, 1))},
 })
+
+
+def _small_product(s: Any, a: LlvmValue, b: LlvmValue) -> LlvmValue:
+    """Whether a product overflows, where those of 32 bits are the usual ones."""
+    if a.known is not None or b.known is not None or DTYPES[a.dtype].bits != 64:
+        return _mul_overflows(s, a, b)
+    for factor in dict.fromkeys((a, b)):
+        moved = s.add(factor, s.const(1 << 31, factor.dtype))
+        s.note(LlvmValue(s.f(f"icmp ugt i64 {moved.ref}, {(1 << 32) - 1}"), "bool"))
+    return LlvmValue("false", "bool")
+
+
+# Without branches and flags, which LLVM makes no vectors of.
+LLVM_USUAL: Mapping[str, Single] = MappingProxyType({"mul_overflows": _small_product})

@@ -186,6 +186,9 @@ class StmtEmitter(Accesses):
         kernel counts, whichever thread comes first. A kernel of single values ends there, so that
         LLVM knows in what follows that the check holds."""
         bad = self.s.not_(scope.values[stmt.value])
+        if self.s.unusual:
+            self.s.note(bad)
+            return
         ref = bad.ref
         if bad.width > 1:
             if scope.mask:

@@ -38,6 +38,7 @@ from ..dims import emit_dim
 from ..host.layout import element
 from ..host.poll import ask_at_times, return_status
 from ..text import SERIAL, FunctionText
+from .rounds import are_tried, number_of_rounds
 
 LOCAL = 64    # bytes of a buffer that is a local
 POLLED = 256  # rounds, until the next question whether the run is over
@@ -55,7 +56,7 @@ class Table(Protocol):
     def size(self, dim: Dim) -> int: ...
     def address(self, f: FunctionText, window: Window, value: Callable[[Dim], str], *,
                 first: bool = False, base: str = "") -> str: ...
-    def inlined(self, kernel: Kernel) -> FunctionText: ...
+    def inlined(self, kernel: Kernel, on: bool = False) -> FunctionText: ...
 
 
 def fused_loop(table: Table, loop: Loop, name: str, pool: str) -> FunctionText:
@@ -74,6 +75,7 @@ class _FusedLoop:
         f.polls = True
         self.table, self.plan, self._pool = table, table.plan, pool
         self._indices: dict[str, str] = {}   # where the index of each loop is
+        self._unusual = ""  # where it is noted if something in rounds that are tried is
         self._left = f.alloca("i64", align=8)
         f.do(f"store i64 {POLLED * _SMALL}, ptr {self._left}, align 8")
         steps = [loop, *all_steps((*loop.test, *loop.body))]
@@ -186,9 +188,14 @@ class _FusedLoop:
         context = f.alloca("i64", len(words), align=8)
         for at, (type_, value) in enumerate(words):
             f.do(f"store {type_} {value}, ptr {element(f, 'i64', context, at)}, align 8")
-        code = self.table.inlined(kernel)
+        code = self.table.inlined(kernel, bool(self._unusual))
         tasks = self.value(tasks_of(kernel))
         call = f"@{code.name}(ptr {context}, i64 0, i64 {tasks}, ptr %scratch)"
+        if self._unusual:
+            before = f(f"load i8, ptr {self._unusual}, align 1")
+            unusual = f(f"zext i1 {f(f'call i1 {call}')} to i8")
+            f.do(f"store i8 {f(f'or i8 {before}, {unusual}')}, ptr {self._unusual}, align 1")
+            return
         if kernel.is_single:
             self._fail(f(f"call i1 {call}"), launch)
             return
@@ -231,18 +238,20 @@ class _FusedLoop:
         index = self._indices[loop.index] = f.alloca("i64", align=8)
         f.do(f"store i64 0, ptr {index}, align 8")
         weight = _SMALL if _is_small_round(self.plan, loop) else 1
-        if loop.condition is None:
-            self._counted(loop, index, weight)
+        number = number_of_rounds(self.plan, loop, self._changed([loop]))
+        if number is not None:
+            self._counted(loop, index, weight, f(f"load i64, ptr {self.address(number)}, align 8"))
+        elif loop.condition is None:
+            assert loop.count is not None, "a loop without end has a test"
+            self._counted(loop, index, weight, self.value(loop.count))
         else:
             self._asked(loop, index, weight)
         self._indices = around
 
-    def _counted(self, loop: Loop, index: str, weight: int) -> None:
+    def _counted(self, loop: Loop, index: str, weight: int, count: str) -> None:
         """So many rounds, in pieces without a question: nothing but the work is left in them."""
-        assert loop.count is not None, "a loop without end has a test"
-        f, count = self.f, self.value(loop.count)
-        piece, done = f.fresh("piece"), f.fresh("end")
-        head, on = f.fresh("round"), f.fresh("on")
+        f = self.f
+        piece, on, done = f.fresh("piece"), f.fresh("on"), f.fresh("end")
         f.branch(f(f"icmp slt i64 0, {count}"), piece, done)
         f.place(piece)
         begin = f(f"load i64, ptr {index}, align 8")
@@ -251,14 +260,40 @@ class _FusedLoop:
         stop = f(f"add nsw i64 {begin}, {rounds}")
         ask_at_times(f, self._left, POLLED * _SMALL, self._pool,
                      f(f"mul nsw i64 {rounds}, {_SMALL // weight}"))
+        changed = self._changed([loop])
+        if are_tried(self.plan, loop, changed, self._locals.keys()):
+            self._tried(loop, index, begin, stop, on)
+        self._rounds(loop, index, stop, on)
+        f.place(on)
+        f.branch(f(f"icmp slt i64 {stop}, {count}"), piece, done)
+        f.place(done)
+
+    def _rounds(self, loop: Loop, index: str, stop: str, on: str) -> None:
+        f, head = self.f, self.f.fresh("round")
         f.jump(head)
         f.place(head)
         self._steps(loop.body)
         self._next_round(loop, index)
         f.branch(f(f"icmp slt i64 {f(f'load i64, ptr {index}, align 8')}, {stop}"), head, on)
-        f.place(on)
-        f.branch(f(f"icmp slt i64 {stop}, {count}"), piece, done)
-        f.place(done)
+
+    def _tried(self, loop: Loop, index: str, begin: str, stop: str, on: str) -> None:
+        """Rounds that nothing leaves, in which LLVM finds vectors. If something in one of them was
+        unusual, as a check that fails is, all is as it was before, and they come once more."""
+        f, again, asked = self.f, self.f.fresh("again"), self.f.fresh("asked")
+        kept = {each: f.alloca("i8", self._bytes(each)) for each in sorted(self._changed([loop]))}
+        for each, place in kept.items():
+            self._move(place, self._locals[each], str(self._bytes(each)))
+        self._unusual = f.alloca("i8", align=1)
+        f.do(f"store i8 0, ptr {self._unusual}, align 1")
+        self._rounds(loop, index, stop, asked)
+        f.place(asked)
+        unusual = f(f"load i8, ptr {self._unusual}, align 1")
+        self._unusual = ""
+        f.branch(f(f"icmp ne i8 {unusual}, 0"), again, on)
+        f.place(again)
+        for each, place in kept.items():
+            self._move(self._locals[each], place, str(self._bytes(each)))
+        f.do(f"store i64 {begin}, ptr {index}, align 8")
 
     def _asked(self, loop: Loop, index: str, weight: int) -> None:
         """Rounds as long as a test holds."""
