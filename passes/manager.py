@@ -22,6 +22,7 @@ from ..ir.graph import Graph
 from ..ir.record import fields, record
 from ..ir.types import CPU0, Device
 from .complex.split import split_complex
+from .control.bodies import tidy_regions
 from .control.choose import choose
 from .control.hoist import hoist
 from .control.inline import inline_regions
@@ -104,12 +105,17 @@ class Places(Pass):
 
 @record(frozen=True)
 class Ranges(Pass):
-    """Reads and stores say what is known of their indices."""
+    """Reads and stores say what is known of their indices; those that cannot fail stay no longer
+    for nobody."""
 
     name: ClassVar[str] = "ranges"
 
     def run(self, graph: Graph) -> Graph:
-        return marked_places(graph)
+        return _tidy(marked_places(graph))
+
+
+def _tidy(graph: Graph) -> Graph:
+    return tidy_regions(graph, _tidy)
 
 
 @record(frozen=True)

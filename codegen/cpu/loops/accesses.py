@@ -369,9 +369,18 @@ class Accesses:
         return f(f"phi {type_} [ {whole}, %{full} ], [ {masked}, %{part} ]")
 
     def _load_scalar(self, stmt: Load, address: str, guard: LlvmValue | None) -> LlvmValue:
-        if guard is not None:
-            address = readable(self.f, guard.ref, address)
-        ref = self.f(f"load {memory_type(stmt.dtype)}, ptr {address}, align {stmt.dtype.itemsize}")
+        load = f"load {memory_type(stmt.dtype)}, ptr {{}}, align {stmt.dtype.itemsize}"
+        if guard is None:
+            ref = self.f(load.format(address))
+        elif self.s.unusual:  # a branch, of which LLVM makes the mask of a vector
+            place = self.f.alloca(memory_type(stmt.dtype), align=8)
+            self.f.do(f"store {memory_type(stmt.dtype)} zeroinitializer, ptr {place}, align 8")
+            with self.f.when(guard.ref):
+                self.f.do(f"store {memory_type(stmt.dtype)} {self.f(load.format(address))}, "
+                          f"ptr {place}, align 8")
+            ref = self.f(f"load {memory_type(stmt.dtype)}, ptr {place}, align 8")
+        else:
+            ref = self.f(load.format(readable(self.f, guard.ref, address)))
         return self._from_memory(ref, stmt.dtype, 1)
 
     def _from_memory(self, ref: str, dtype: DType, width: int) -> LlvmValue:

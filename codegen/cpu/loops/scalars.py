@@ -161,7 +161,7 @@ class LlvmScalars:
         self.unusual = ""  # where it is noted if an element is not as nearly all are, which goes on
 
     def note(self, cond: LlvmValue) -> None:
-        """Note that an element is unusual if ``cond`` holds: what is computed of it is of no use."""
+        """Note that an element is unusual if ``cond`` holds; what is computed of it is nothing."""
         before = self.f(f"load i8, ptr {self.unusual}, align 1")
         now = self.f(f"or i8 {before}, {self.f(f'zext i1 {cond.ref} to i8')}")
         self.f.do(f"store i8 {now}, ptr {self.unusual}, align 1")

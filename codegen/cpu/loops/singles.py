@@ -116,5 +116,20 @@ def _small_product(s: Any, a: LlvmValue, b: LlvmValue) -> LlvmValue:
     return LlvmValue("false", "bool")
 
 
-# Without branches and flags, which LLVM makes no vectors of.
-LLVM_USUAL: Mapping[str, Single] = MappingProxyType({"mul_overflows": _small_product})
+def _small_division(name: str, word: str) -> Single:
+    """By a positive number that is known, where what is divided is usually one of 31 bits."""
+    def single(s: Any, a: LlvmValue, b: LlvmValue) -> LlvmValue:
+        if b.known is None or not 0 < b.known < 1 << 31 or DTYPES[a.dtype].bits != 64:
+            found: LlvmValue = EXPANSIONS[name](s, a, b)
+            return found
+        s.note(LlvmValue(s.f(f"icmp ugt i64 {a.ref}, {(1 << 31) - 1}"), "bool"))
+        part = s.f(f"{word} i32 {s.f(f'trunc i64 {a.ref} to i32')}, {b.known}")
+        return LlvmValue(s.f(f"zext i32 {part} to i64"), a.dtype)
+
+    return single
+
+
+# Without branches and flags, which LLVM makes no vectors of, and without divisions of 64 bits.
+LLVM_USUAL: Mapping[str, Single] = MappingProxyType({
+    "mul_overflows": _small_product, **{name: _small_division(name, word) for name, word in (
+        ("idiv", "udiv"), ("irem", "urem"), ("floordiv", "udiv"), ("mod", "urem"))}})

@@ -21,6 +21,7 @@ from ....ir.kernels.kernel import Check, Kernel
 from ....ir.plans.plan import (
     Alloc,
     Branch,
+    Carry,
     Copy,
     Group,
     Launch,
@@ -38,10 +39,12 @@ from ..dims import emit_dim
 from ..host.layout import element
 from ..host.poll import ask_at_times, return_status
 from ..text import SERIAL, FunctionText
-from .rounds import are_tried, number_of_rounds
+from ..types import memory_type
+from .rounds import Trial, number_of_rounds, trial_of
 
 LOCAL = 64    # bytes of a buffer that is a local
 POLLED = 256  # rounds, until the next question whether the run is over
+PIECE = 256   # rounds, of which parts have rows
 _SMALL = 8    # rounds of a few scalar operations count as one
 
 
@@ -56,7 +59,8 @@ class Table(Protocol):
     def size(self, dim: Dim) -> int: ...
     def address(self, f: FunctionText, window: Window, value: Callable[[Dim], str], *,
                 first: bool = False, base: str = "") -> str: ...
-    def inlined(self, kernel: Kernel, on: bool = False) -> FunctionText: ...
+    def inlined(self, kernel: Kernel) -> FunctionText: ...
+    def tried(self, kernel: Kernel) -> FunctionText: ...
 
 
 def fused_loop(table: Table, loop: Loop, name: str, pool: str) -> FunctionText:
@@ -75,7 +79,6 @@ class _FusedLoop:
         f.polls = True
         self.table, self.plan, self._pool = table, table.plan, pool
         self._indices: dict[str, str] = {}   # where the index of each loop is
-        self._unusual = ""  # where it is noted if something in rounds that are tried is
         self._left = f.alloca("i64", align=8)
         f.do(f"store i64 {POLLED * _SMALL}, ptr {self._left}, align 8")
         steps = [loop, *all_steps((*loop.test, *loop.body))]
@@ -98,7 +101,7 @@ class _FusedLoop:
         self._given = {each: table.address(f, Window(each), self.value) for each in sorted(
             named & given - self._locals.keys() - table.exchanged.keys())}
         self._loop(loop)
-        changed = self._changed(steps)
+        changed = self._changed([loop])
         for each, home in homes.items():
             if each in changed:
                 self._move(home, self._locals[each], str(self._bytes(each)))
@@ -118,10 +121,10 @@ class _FusedLoop:
         size = self.table.types[buffer].nbytes
         return isinstance(size, int) and 0 < size <= LOCAL  # what is empty may have no memory
 
-    def _changed(self, steps: Iterable[Step]) -> set[str]:
-        """The buffers that steps write to."""
+    def _changed(self, steps: Sequence[Step]) -> set[str]:
+        """The buffers that steps write to, and those within them."""
         found: set[str] = set()
-        for step in steps:
+        for step in all_steps(steps):
             found |= {window.buffer for window in reads_and_writes(self.plan, step)[1]}
             if isinstance(step, Loop):
                 found |= {pair.buffer for pair in step.carried}
@@ -183,27 +186,29 @@ class _FusedLoop:
 
     def _launch(self, launch: Launch) -> None:
         f, kernel = self.f, self.plan.kernels[launch.kernel]
-        words = [*(("ptr", self.address(arg)) for arg in launch.args),
+        code = self.table.inlined(kernel)
+        failed = self._call(code, kernel, list(map(self.address, launch.args)))
+        if kernel.is_single:
+            self._fail(failed, launch)
+        elif any(isinstance(stmt, Check) for stmt in kernel.body) or any(
+                part.polls for part in code.family()):
+            status = f("load i32, ptr %control, align 4")
+            self._fail(f(f"icmp ne i32 {status}, 0"), launch)
+
+    def _call(self, code: FunctionText, kernel: Kernel, places: Sequence[str]) -> str:
+        """A kernel with its parameters at these places; whether one of single values has failed."""
+        f = self.f
+        words = [*(("ptr", place) for place in places),
                  *(("i64", self.value(symbol(name))) for name in kernel.dims), ("ptr", "%control")]
         context = f.alloca("i64", len(words), align=8)
         for at, (type_, value) in enumerate(words):
             f.do(f"store {type_} {value}, ptr {element(f, 'i64', context, at)}, align 8")
-        code = self.table.inlined(kernel, bool(self._unusual))
         tasks = self.value(tasks_of(kernel))
         call = f"@{code.name}(ptr {context}, i64 0, i64 {tasks}, ptr %scratch)"
-        if self._unusual:
-            before = f(f"load i8, ptr {self._unusual}, align 1")
-            unusual = f(f"zext i1 {f(f'call i1 {call}')} to i8")
-            f.do(f"store i8 {f(f'or i8 {before}, {unusual}')}, ptr {self._unusual}, align 1")
-            return
         if kernel.is_single:
-            self._fail(f(f"call i1 {call}"), launch)
-            return
+            return f(f"call i1 {call}")
         f.do(f"call void {call}")
-        if any(isinstance(stmt, Check) for stmt in kernel.body) or any(
-                part.polls for part in code.family()):
-            status = f("load i32, ptr %control, align 4")
-            self._fail(f(f"icmp ne i32 {status}, 0"), launch)
+        return "false"
 
     def _fail(self, failed: str, launch: Launch) -> None:
         """Return what ends the run if something in a launch does."""
@@ -250,50 +255,94 @@ class _FusedLoop:
 
     def _counted(self, loop: Loop, index: str, weight: int, count: str) -> None:
         """So many rounds, in pieces without a question: nothing but the work is left in them."""
-        f = self.f
+        f, most = self.f, POLLED * weight
+        trial = trial_of(self.plan, loop, self._changed([loop]), self._locals.keys())
+        if trial is not None and len(trial.parts) > 1:
+            most = PIECE
         piece, on, done = f.fresh("piece"), f.fresh("on"), f.fresh("end")
         f.branch(f(f"icmp slt i64 0, {count}"), piece, done)
         f.place(piece)
         begin = f(f"load i64, ptr {index}, align 8")
         rest = f(f"sub i64 {count}, {begin}")
-        rounds = f.call("i64", "llvm.smin.i64", ("i64", rest), ("i64", str(POLLED * weight)))
+        rounds = f.call("i64", "llvm.smin.i64", ("i64", rest), ("i64", str(most)))
         stop = f(f"add nsw i64 {begin}, {rounds}")
         ask_at_times(f, self._left, POLLED * _SMALL, self._pool,
                      f(f"mul nsw i64 {rounds}, {_SMALL // weight}"))
-        changed = self._changed([loop])
-        if are_tried(self.plan, loop, changed, self._locals.keys()):
-            self._tried(loop, index, begin, stop, on)
-        self._rounds(loop, index, stop, on)
+        if trial is not None:
+            self._tried(loop, trial, index, begin, stop, on)
+        if trial is None or trial.tried:
+            self._rounds(loop, index, stop, on)
         f.place(on)
         f.branch(f(f"icmp slt i64 {stop}, {count}"), piece, done)
         f.place(done)
 
     def _rounds(self, loop: Loop, index: str, stop: str, on: str) -> None:
-        f, head = self.f, self.f.fresh("round")
-        f.jump(head)
-        f.place(head)
+        head = self._head()
         self._steps(loop.body)
-        self._next_round(loop, index)
+        self._next_round(loop.carried, index)
+        self._again(index, stop, head, on)
+
+    def _head(self) -> str:
+        head = self.f.fresh("round")
+        self.f.jump(head)
+        self.f.place(head)
+        return head
+
+    def _again(self, index: str, stop: str, head: str, on: str) -> None:
+        f = self.f
         f.branch(f(f"icmp slt i64 {f(f'load i64, ptr {index}, align 8')}, {stop}"), head, on)
 
-    def _tried(self, loop: Loop, index: str, begin: str, stop: str, on: str) -> None:
-        """Rounds that nothing leaves, in which LLVM finds vectors. If something in one of them was
-        unusual, as a check that fails is, all is as it was before, and they come once more."""
-        f, again, asked = self.f, self.f.fresh("again"), self.f.fresh("asked")
-        kept = {each: f.alloca("i8", self._bytes(each)) for each in sorted(self._changed([loop]))}
+    def _tried(
+        self, loop: Loop, trial: Trial, index: str, begin: str, stop: str, on: str
+    ) -> None:
+        """Rounds that nothing leaves, part by part, in which LLVM finds vectors. If something in
+        one of them was unusual, as a check that fails is, all is as it was before, and they come
+        once more."""
+        f = self.f
+        kept = {each: f.alloca("i8", self._bytes(each)) for each in sorted(
+            self._changed([loop]) & self._locals.keys())} if trial.tried else {}
         for each, place in kept.items():
             self._move(place, self._locals[each], str(self._bytes(each)))
-        self._unusual = f.alloca("i8", align=1)
-        f.do(f"store i8 0, ptr {self._unusual}, align 1")
-        self._rounds(loop, index, stop, asked)
-        f.place(asked)
-        unusual = f(f"load i8, ptr {self._unusual}, align 1")
-        self._unusual = ""
-        f.branch(f(f"icmp ne i8 {unusual}, 0"), again, on)
+        unusual = f.alloca("i8", align=1)
+        f.do(f"store i8 0, ptr {unusual}, align 1")
+        self._parts(loop, trial, index, begin, stop, unusual)
+        if not trial.tried:
+            f.jump(on)
+            return
+        again = f.fresh("again")
+        f.branch(f(f"icmp ne i8 {f(f'load i8, ptr {unusual}, align 1')}, 0"), again, on)
         f.place(again)
         for each, place in kept.items():
             self._move(self._locals[each], place, str(self._bytes(each)))
         f.do(f"store i64 {begin}, ptr {index}, align 8")
+
+    def _parts(
+        self, loop: Loop, trial: Trial, index: str, begin: str, stop: str, unusual: str
+    ) -> None:
+        """A piece of rounds, part by part, with rows of what they hand on; and a note whether
+        something in them was unusual."""
+        f = self.f
+        rows = {row.name: f.alloca(memory_type(row.type.dtype), PIECE)
+                for part in trial.parts for row in part.rows}
+        for number, part in enumerate(trial.parts):
+            on = f.fresh("part")
+            f.do(f"store i64 {begin}, ptr {index}, align 8")
+            head = self._head()
+            at = f(f"sub nsw i64 {f(f'load i64, ptr {index}, align 8')}, {begin}")
+            failed = self._call(self.table.tried(part.kernel), part.kernel, [
+                element(f, memory_type(param.type.dtype), rows[param.name], at)
+                if param.name in rows else self.address(trial.args[param.name])
+                for param in part.kernel.params])
+            if trial.tried:
+                before = f(f"load i8, ptr {unusual}, align 1")
+                now = f(f"or i8 {before}, {f(f'zext i1 {failed} to i8')}")
+                f.do(f"store i8 {now}, ptr {unusual}, align 1")
+            last = number == len(trial.parts) - 1
+            left = frozenset[str]().union(*(each.states for each in trial.parts[:number]))
+            self._next_round([pair for pair in loop.carried if pair.buffer in part.states or (
+                last and pair.buffer not in left)], index)
+            self._again(index, stop, head, on)
+            f.place(on)
 
     def _asked(self, loop: Loop, index: str, weight: int) -> None:
         """Rounds as long as a test holds."""
@@ -316,15 +365,15 @@ class _FusedLoop:
         # A way that ends the loop leaves it: the test of the next round is known on it.
         for steps in self._ways(last) if isinstance(last, Branch) else (loop.body[-1:],):
             self._steps(steps)
-            self._next_round(loop, index)
+            self._next_round(loop.carried, index)
             f.jump(head)
         f.place(done)
 
-    def _next_round(self, loop: Loop, index: str) -> None:
+    def _next_round(self, carried: Iterable[Carry], index: str) -> None:
         f = self.f
         following = f(f"add nsw i64 {f(f'load i64, ptr {index}, align 8')}, 1")
         f.do(f"store i64 {following}, ptr {index}, align 8")
-        for pair in loop.carried:
+        for pair in carried:
             self._exchange(pair.buffer, pair.next)
 
     def _exchange(self, buffer: str, other: str) -> None:

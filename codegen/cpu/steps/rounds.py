@@ -9,13 +9,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from ....ir.indices.index import symbol
 from ....ir.kernels.kernel import Apply, Check, Index, Kernel, Load, Store
-from ....ir.plans.plan import Alloc, Launch, Loop, Plan, Window
+from ....ir.plans.plan import Alloc, Group, Launch, Loop, Plan, Window
+from ....ir.record import record
 from ....ir.scalar.primitives import PRIMITIVES
 from ...kernel.cost import is_composite
+from ...kernel.distribute import Part, distribute, repeated
+from ...kernel.merge import merge
 
 DEAR = 5  # additions of a round that are independent of the one before, to do them in vectors
 
@@ -41,20 +44,57 @@ def number_of_rounds(plan: Plan, loop: Loop, changed: Collection[str]) -> Window
     return known if known.buffer not in changed and params[store.param] == loop.condition else None
 
 
-def are_tried(plan: Plan, loop: Loop, changed: Collection[str], own: Collection[str]) -> bool:
-    """Whether rounds are run as if all in them were usual, and run again where it was not: where
-    they change what is their ``own``, and have much to do that is independent of the round
-    before."""
-    body = [step for step in loop.body if not isinstance(step, Alloc)]
-    if len(body) != 1 or not isinstance(body[0], Launch) or not set(changed) <= set(own):
-        return False
-    kernel = plan.kernels[body[0].kernel]
-    if not kernel.is_single or not any(
-            isinstance(stmt, Check) or is_composite(stmt) for stmt in kernel.body):
-        return False
-    carried = {param.name for param, arg in zip(kernel.params, body[0].args, strict=True)
-               if arg.buffer in changed}
-    return _independent(kernel, carried) >= DEAR
+@record(frozen=True)
+class Trial:
+    """How the rounds of a loop are run, piece by piece: as ``parts``, with ``args`` by the names of
+    their parameters; ``tried`` as if all in them were usual, and as they are written where it was
+    not."""
+
+    parts: tuple[Part, ...]
+    args: Mapping[str, Window]
+    tried: bool
+
+
+def trial_of(
+    plan: Plan, loop: Loop, changed: Collection[str], own: Collection[str]
+) -> Trial | None:
+    """How rounds are run that have much to do which is independent of the round before, if they
+    have. A loop has ``changed`` some buffers, and some are its ``own``."""
+    steps = [step for step in loop.body if not isinstance(step, Alloc)]
+    launches = [each for step in steps for each in (
+        step.launches if isinstance(step, Group) else (step,)) if isinstance(each, Launch)]
+    if not launches or not all(isinstance(step, (Launch, Group)) for step in steps):
+        return None
+    merged = merge([(plan.kernels[launch.kernel], launch.args) for launch in launches])
+    if merged is None:
+        return None
+    kernel, args = merged
+    after = {pair.next: pair.buffer for pair in loop.carried}
+    states = {name: after.get(arg.buffer, arg.buffer) for name, arg in args.items()
+              if arg.buffer in changed or arg.buffer in after.values()}
+    read = {states[stmt.param] for stmt in kernel.body
+            if isinstance(stmt, Load) and stmt.param in states} | set(after.values())
+    stored = [stmt.param for stmt in kernel.body if isinstance(stmt, Store)]
+    tried = any(isinstance(stmt, Check) or is_composite(stmt) for stmt in kernel.body)
+    if tried and not (read | after.keys() <= set(own) and _comes_again(
+            kernel, loop.index, states, {name for name, arg in args.items() if arg.buffer in own})):
+        return None
+    states = {name: state for name, state in states.items()
+              if state in read or stored.count(name) > 1}
+    parts = distribute(kernel, loop.index, states)
+    if not parts and tried and _independent(kernel, states) >= DEAR:
+        parts = (Part(kernel, frozenset(states.values()), ()),)
+    return Trial(parts, args, tried) if parts else None
+
+
+def _comes_again(
+    kernel: Kernel, index: str, states: Collection[str], own: Collection[str]
+) -> bool:
+    """Whether rounds that come once more store to the same places, whatever they compute."""
+    free = repeated(kernel.body, index, states)
+    known = {kernel.body[at].name for at in free}
+    return all(known.union((stmt.value,)).issuperset(stmt.operands) and stmt.guard != stmt.value
+               for stmt in kernel.body if isinstance(stmt, Store) and stmt.param not in own)
 
 
 def _independent(kernel: Kernel, carried: Collection[str]) -> int:

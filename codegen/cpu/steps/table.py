@@ -333,14 +333,19 @@ class StepTable:
         self.functions.append(fused_loop(self, loop, name, self._pool))
         self._add(Row(Kind.CALL, f"@{name}"), ())
 
-    def inlined(self, kernel: Kernel, on: bool = False) -> FunctionText:
-        """The function of a kernel that becomes a part of those that call it, and which may go
-        ``on`` where a check fails."""
-        name = f"{kernel.name}_{'on' if on else 'inline'}"
+    def inlined(self, kernel: Kernel) -> FunctionText:
+        """The function of a kernel that becomes a part of those that call it."""
+        name = f"{kernel.name}_inline"
         if name not in self._inlined:
-            self._inlined[name] = emit_kernel(kernel, self._target, self._pool, name, on)
+            self._inlined[name] = emit_kernel(kernel, self._target, self._pool, name)
             self.functions.append(self._inlined[name])
         return self._inlined[name]
+
+    def tried(self, kernel: Kernel) -> FunctionText:
+        """That of a part of a round, which goes on where something is unusual."""
+        name = f"{kernel.name}_tried{len(self.functions)}"
+        self.functions.append(emit_kernel(kernel, self._target, self._pool, name, on=True))
+        return self.functions[-1]
 
     def _loop(self, loop: Loop, around: tuple[_Around, ...]) -> None:
         here = _Around(loop)

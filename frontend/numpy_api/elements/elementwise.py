@@ -155,8 +155,11 @@ def operator(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
     if ufunc not in COMPARISONS and (ufunc not in _LOGIC or not all(map(_is_bool, operands))):
         operands = tuple(_as_int(x) if _is_bool(x) else x for x in operands)
     operands = python_errors.before(ufunc, operands)
-    if ufunc is np.power and isinstance(operands[1], int) and operands[1] < 0:
-        operands = (_as_float(operands[0]), operands[1])
+    if ufunc is np.power and isinstance(operands[1], int):
+        if operands[1] < 0:
+            operands = (_as_float(operands[0]), operands[1])
+        elif operands[1] > 1 and kind_of(operands[0]) is int:
+            return _whole_power(*operands)
     result = python_errors.after(ufunc, operands, apply(ufunc, operands))
     if ufunc in _GROWING and result.dtype == _INT64.dtype:
         op, numbers = _GROWING[ufunc]
@@ -164,6 +167,16 @@ def operator(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
             to_tracer(x, _INT64.dtype) for x in numbers(*operands)), of=op)
     result.weak = True
     return result
+
+
+def _whole_power(x: Any, power: int) -> Any:
+    """A traced integer to a power from 2 on, by products: none of them is larger than the last."""
+    found = x
+    for digit in f"{power:b}"[1:]:
+        found = operator(np.multiply, (found, found))
+        if digit == "1":
+            found = operator(np.multiply, (found, x))
+    return found
 
 
 def _is_bool(x: Any) -> bool:

@@ -1,0 +1,286 @@
+"""Rounds of loops in parts: what follows from the round before in turn, the rest in vectors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft.codegen.kernel.distribute import distribute
+from weft.codegen.kernel.merge import merge
+from weft.ir.plans.plan import Window
+from weft.ir.text.parser import parse_kernel
+from weft.ir.text.printer import print_kernel
+
+ROUND = """
+kernel @round(x0: f64[], x1: f64[], y0: mut f64[], y1: mut f64[100]) {
+  %0: i64 = index t0
+  %1: f64 = cast %0
+  %2: f64 = x0[]
+  %3: f64 = mul %1, %2
+  %4: f64 = cos %3
+  %5: f64 = x1[]
+  %6: f64 = mul %5, %4
+  %7: f64 = add %6, %4
+  y0[] = %7
+  %8: f64 = log %7
+  y1[t0] = %8
+}
+"""
+PARTS = ("""
+kernel @round_0(x0: f64[], r0: mut f64[]) {
+  %0: i64 = index t0
+  %1: f64 = cast %0
+  %2: f64 = x0[]
+  %3: f64 = mul %1, %2
+  %4: f64 = cos %3
+  r0[] = %4
+}
+""", """
+kernel @round_1(x1: f64[], y0: mut f64[], r1: mut f64[], r0: mut f64[]) {
+  %4: f64 = r0[]
+  %5: f64 = x1[]
+  %6: f64 = mul %5, %4
+  %7: f64 = add %6, %4
+  r1[] = %7
+  y0[] = %7
+}
+""", """
+kernel @round_2(y1: mut f64[100], r1: mut f64[]) {
+  %7: f64 = r1[]
+  %8: f64 = log %7
+  y1[t0] = %8
+}
+""")
+# The numbers of rounds are around the lengths of pieces, and of pieces of which there are parts.
+COUNTS = (0, 1, 2, 255, 256, 257, 2047, 2048, 2049, 5000)
+
+
+def test_what_is_in_turn_is_a_part_of_its_own() -> None:
+    kernel = parse_kernel(ROUND)
+    parts = distribute(kernel, "t0", {"x1": "h", "y0": "h"})
+    assert [part.states for part in parts] == [frozenset(), {"h"}, frozenset()]
+    for part, text in zip(parts, PARTS, strict=True):
+        named = print_kernel(parse_kernel(text)).strip()
+        assert print_kernel(part.kernel).strip() == named
+
+
+@pytest.mark.parametrize("text", [
+    ROUND.replace("cos", "neg").replace("log", "neg"),            # little to do beside
+    ROUND.replace("  %5: f64 = x1[]\n", "  %5: f64 = x1[]\n  %9: f64 = neg %5\n")
+         .replace("cos %3", "cos %9").replace("%9: f64 = neg %5\n", "")
+         .replace("  %4: f64", "  %9: f64 = x1[]\n  %4: f64"),    # all of it in turn
+], ids=["little", "all in turn"])
+def test_what_is_best_left_whole(text: str) -> None:
+    kernel = parse_kernel(text.replace("  %8: f64 = log %7\n  y1[t0] = %8\n", ""))
+    assert distribute(kernel, "t0", {"x1": "h", "y0": "h"}) == ()
+
+
+def test_sums_are_left_to_others() -> None:
+    """A number that terms are added to in turn, and nothing else reads: LLVM makes vectors of the
+    terms, and adds lane by lane."""
+    text = ROUND.replace("mul %5, %4", "neg %4").replace("add %6, %4", "add %5, %6").replace(
+        "log %7", "log %6")
+    assert distribute(parse_kernel(text), "t0", {"x1": "h", "y0": "h"}) == ()
+
+
+def test_launches_are_merged() -> None:
+    """What one leaves for the next is a value; an axis of one index is gone."""
+    one = parse_kernel("""
+kernel @cell(x0: f64[], y0: mut f64[]) {
+  %0: f64 = x0[]
+  %1: f64 = neg %0
+  y0[] = %1
+}
+""")
+    two = parse_kernel("""
+kernel @kept(x1: f64[], y0: mut f64[9]) {
+  seq u in 1 by 1 {
+    %0: i64 = index u + 4
+    %1: f64 = x1[]
+    y0[%0] = %1
+  }
+}
+""")
+    state, all_ = Window("h"), Window("all")
+    found = merge([(one, (state, state)), (two, (state, all_))])
+    assert found is not None
+    kernel, args = found
+    assert args == {"a0": state, "a1": all_}
+    assert print_kernel(kernel).strip() == print_kernel(parse_kernel("""
+kernel @merged(a0: mut f64[], a1: mut f64[9]) {
+  %0: f64 = a0[]
+  %1: f64 = neg %0
+  a0[] = %1
+  %3: i64 = index 4
+  a1[%3] = %1
+}
+""")).strip()
+
+
+def _driven(n: int, a: float) -> float:
+    y = 1.0
+    for k in range(n):
+        y = y + 0.01 * (math.cos(k * a) - 0.5 * y)
+    return y
+
+
+def _likelihood(r: Any, a: float) -> Any:
+    h, s = a, 0.0
+    all_ = np.zeros(len(r))
+    for t in range(len(r)):
+        h = 0.1 + 0.2 * r[t] * r[t] + 0.5 * h
+        s += math.log(h) + r[t] * r[t] / h
+        all_[t] = h
+    return s, all_
+
+
+def _two_states(n: int, a: float) -> Any:
+    x, v, kept = 1.0, 0.0, 0.0
+    for k in range(n):
+        v = v - 0.01 * x + 0.001 * math.sin(a * k)
+        x = x + 0.01 * v
+        kept = kept * 0.9 + math.exp(-x * x)
+    return x, v, kept
+
+
+def _integers(n: int, a: int) -> int:
+    s, x = 0, a
+    for k in range(n):
+        x = (x * 16807) % 2147483647
+        s += (k * k) % 7 + x // 3 % 5
+    return s
+
+
+def _counted(n: int, a: float) -> int:
+    c = 0
+    for k in range(n):
+        if math.sqrt(k) * a < 20.0:
+            c += 1
+    return c
+
+
+def _shifted(r: Any, a: float) -> Any:
+    """Each round reads what the one before has seen."""
+    before, out = a, np.zeros(len(r))
+    for t in range(len(r)):
+        out[t] = math.exp(-before) + before
+        before = r[t]
+    return out
+
+
+@pytest.mark.parametrize("function, wants", [
+    (_driven, False), (_likelihood, True), (_two_states, False), (_counted, False),
+    (_shifted, True)], ids=lambda each: getattr(each, "__name__", "")[1:])
+def test_rounds_are_right(function: Callable[..., Any], wants: bool) -> None:
+    compiled = weft.compile(function, dynamic={"r": {0: "n"}} if wants else None)
+    for n in COUNTS:
+        first = np.random.default_rng(n).normal(size=n) if wants else n
+        got, want = compiled(first, 0.7), function(first, 0.7)
+        for one, other in zip(*(each if isinstance(each, tuple) else (each,)
+                                for each in (got, want)), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_integers_are_exact() -> None:
+    compiled = weft.compile(_integers)
+    for n in COUNTS:
+        assert compiled(n, 42) == _integers(n, 42)
+
+
+def test_what_is_unusual_comes_once_more() -> None:
+    """Sines of large numbers and products beyond 32 bits have ways of their own; pieces of rounds
+    with and without some give what each has to."""
+    def waves(n: int, a: float) -> float:
+        s = 0.0
+        for k in range(n):
+            s = 0.5 * s + math.sin(a * k * k)
+        return s
+
+    def products(n: int, a: int) -> int:
+        s = 0
+        for k in range(n):
+            s += (k + a) * (k - a) % 11
+        return s
+
+    for a in (1.0, 1e3, 1e15):
+        assert weft.compile(waves)(6000, a) == pytest.approx(waves(6000, a), rel=1e-12)
+    for a in (1, (1 << 31) - 3000, 1 << 31):
+        assert weft.compile(products)(6000, a) == products(6000, a)
+
+
+def test_the_first_failure_is_told() -> None:
+    """Of two checks that fail in a piece, that of the earlier round; what was before stays."""
+    state = weft.Variable(np.zeros(3), name="state")
+
+    def fails(n: int, first: int, second: int) -> float:
+        s = 0.0
+        for k in range(n):
+            s = 0.9 * s + 1.0 / (k - first)
+            s = 0.9 * s + math.log(second - k)
+        state.assign(np.full(3, s))
+        return s
+
+    compiled = weft.compile(fails)
+    with pytest.raises(ZeroDivisionError) as divided:
+        compiled(5000, 3000, 3001)
+    assert "W133" in str(divided.value) and "1.0 / (k - first)" in str(divided.value)
+    with pytest.raises(ValueError, match="math domain error"):
+        compiled(5000, 3001, 3000)
+    with pytest.raises(ZeroDivisionError):
+        compiled(5000, 3000, 3000)
+    np.testing.assert_array_equal(state.numpy(), np.zeros(3))
+    assert compiled(2000, -1, 4000) == pytest.approx(_plain(2000, -1, 4000), rel=1e-12)
+
+
+def _plain(n: int, first: int, second: int) -> float:
+    s = 0.0
+    for k in range(n):
+        s = 0.9 * s + 1.0 / (k - first)
+        s = 0.9 * s + math.log(second - k)
+    return s
+
+
+def test_nothing_is_stored_where_something_unusual_says() -> None:
+    """The place of a store is computed of a sine that is far off in a trial."""
+    def marks(out: Any, n: int, a: float) -> Any:
+        for k in range(n):
+            out[int(5 + 4 * math.sin(a * k))] = k + 1.0
+        return out
+
+    for a in (1e14, 3e15):
+        want = marks(np.zeros(10), 700, a)
+        np.testing.assert_array_equal(weft.compile(marks)(np.zeros(10), 700, a), want)
+
+
+def test_an_index_out_of_range_reads_nothing() -> None:
+    def reads(x: Any, n: int) -> float:
+        s = 0.0
+        for k in range(n):
+            s = 0.5 * s + math.sqrt(x[k])
+        return s
+
+    compiled, x = weft.compile(reads), np.arange(3000.0)
+    assert compiled(x, 3000) == reads(x, 3000)
+    with pytest.raises(IndexError, match="out of range"):
+        compiled(x, 3001)
+
+
+@pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
+def test_vectors_have_the_bits_of_single_rounds(target: str) -> None:
+    """Of any width; level 0 runs rounds as they are written."""
+    r = np.random.default_rng(5).normal(size=3001)
+    try:
+        compiled = weft.compile(_likelihood, target=target)
+        found = compiled(r, 0.3)
+    except weft.Error as problem:
+        if problem.code != "W402":
+            raise
+        pytest.skip(f"this CPU has not what {target} has")
+    plain = weft.compile(_likelihood, opt=0)(r, 0.3)
+    assert found[0] == plain[0]
+    np.testing.assert_array_equal(found[1], plain[1])
