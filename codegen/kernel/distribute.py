@@ -13,10 +13,12 @@ Architectures", 2001, chapter 5).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from ...ir.indices.index import symbols_of
 from ...ir.kernels.kernel import (
     Apply,
+    Check,
     Const,
     Index,
     Kernel,
@@ -29,6 +31,7 @@ from ...ir.kernels.kernel import (
 from ...ir.record import record, replace
 from ...ir.scalar.primitives import PRIMITIVES
 from ...ir.types import TensorType
+from .cost import is_composite
 
 DEAR = 12  # additions of a round that are worth to be a part
 ROWS = 8   # at most
@@ -36,11 +39,16 @@ ROWS = 8   # at most
 
 @record(frozen=True)
 class Part:
-    """What of a round is computed together, and the buffers that it leaves for the next round."""
+    """What of a round is computed together, and the buffers that it leaves for the next round. One
+    that ``asks`` has what may be unusual: checks, and operands that have a way of their own."""
 
     kernel: Kernel
     states: frozenset[str]
-    rows: tuple[Param, ...]
+    rows: tuple[Param, ...] = ()
+
+    @property
+    def asks(self) -> bool:
+        return any(isinstance(stmt, Check) or is_composite(stmt) for stmt in self.kernel.body)
 
 
 def distribute(
@@ -63,7 +71,8 @@ def distribute(
         return ()
     number = {level: at for at, level in enumerate(order)}
     parts = [number.get(level, 0) for level in levels]
-    rows = _rows(body, parts, free)
+    kernel = replace(kernel, body=_known_guards(body, parts, free))
+    rows = _rows(kernel.body, parts, free)
     if len(rows) > ROWS:
         return ()
     return tuple(_part(kernel, at, parts, free, rows, states)
@@ -180,6 +189,31 @@ def _merged(body: Sequence[Stmt], levels: Sequence[int], free: Collection[int]) 
         else:
             now[level] = target
     return [now[level] for level in levels]
+
+
+def _known_guards(
+    body: Sequence[Stmt], parts: Sequence[int], free: Collection[int]
+) -> tuple[Stmt, ...]:
+    """Statements after the last part that asks: their guards hold where checks have held."""
+    asked = max((part for at, (stmt, part) in enumerate(zip(body, parts, strict=True)) if (
+        at not in free and (isinstance(stmt, Check) or is_composite(stmt)))), default=-1)
+    holding, numbers = set[str](), dict[str, Any]()
+    checked = {stmt.value for stmt, part in zip(body, parts, strict=True)
+               if isinstance(stmt, Check)}
+    for stmt in body:
+        match stmt:
+            case Const(value=value) | Index(expr=int() as value):
+                numbers[stmt.name] = value
+            case Apply(prim="and_", args=args) if holding.issuperset(args):
+                holding.add(stmt.name)
+            case Apply(prim="ge", args=(a, b)) if {a, b} <= numbers.keys() and (
+                    numbers[a] >= numbers[b]):
+                holding.add(stmt.name)
+        if stmt.name in checked:
+            holding.add(stmt.name)
+    return tuple(replace(stmt, guard="") if isinstance(stmt, (Load, Store)) and (
+        stmt.guard in holding and part > asked and at not in free) else stmt
+        for at, (stmt, part) in enumerate(zip(body, parts, strict=True)))
 
 
 def _rows(

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from ...ir.indices.index import Dim, symbols_of
 from ...ir.indices.walk import substitute
@@ -42,6 +42,7 @@ def merge(
         return None
     names = {arg: f"a{at}" for at, arg in enumerate(windows)}
     params, body = dict[str, Param](), list[Stmt]()
+    found = dict[Hashable, str]()  # what has been computed
     left = dict[str, str]()  # what was stored last to a parameter that is one element
     for kernel, args in launches:
         own = {param.name: names[arg] for param, arg in zip(kernel.params, args, strict=True)}
@@ -64,12 +65,32 @@ def merge(
                 left.pop(now.param, None)
                 if not now.indices and not now.guard and not now.accumulate:
                     left[now.param] = now.value
+            known = _key(now)
+            if known is not None and known in found:
+                values[stmt.name] = found[known]
+                continue
             if stmt.name:
                 values[stmt.name] = f"%{len(body)}"
                 now = replace(now, name=values[stmt.name])
+            if known is not None:
+                found[known] = now.name
             body.append(now)
     return Kernel("merged", tuple(params.values()), (), tuple(body)), {
         name: arg for arg, name in names.items()}
+
+
+def _key(stmt: Stmt) -> Hashable:
+    """What statements have in common that compute the same, or ask; None for other effects."""
+    match stmt:
+        case Const():
+            return Const, stmt.dtype, repr(stmt.value)
+        case Index():
+            return Index, stmt.expr
+        case Apply():
+            return Apply, stmt.dtype, stmt.prim, stmt.args
+        case Check():
+            return Check, stmt.value
+    return None
 
 
 def _placed(stmt: Stmt, kernel: Kernel) -> Stmt:

@@ -13,7 +13,7 @@ exchanged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from ....ir.indices.index import Dim, symbol, symbols_of
@@ -35,6 +35,7 @@ from ....ir.plans.plan import (
 )
 from ....ir.types import TensorType
 from ....ir.verify.lives import buffers_of, reads_and_writes
+from ...kernel.distribute import Part
 from ..dims import emit_dim
 from ..host.layout import element
 from ..host.poll import ask_at_times, return_status
@@ -270,7 +271,7 @@ class _FusedLoop:
                      f(f"mul nsw i64 {rounds}, {_SMALL // weight}"))
         if trial is not None:
             self._tried(loop, trial, index, begin, stop, on)
-        if trial is None or trial.tried:
+        if trial is None or trial.asked:
             self._rounds(loop, index, stop, on)
         f.place(on)
         f.branch(f(f"icmp slt i64 {stop}, {count}"), piece, done)
@@ -298,51 +299,53 @@ class _FusedLoop:
         """Rounds that nothing leaves, part by part, in which LLVM finds vectors. If something in
         one of them was unusual, as a check that fails is, all is as it was before, and they come
         once more."""
-        f = self.f
+        f, again = self.f, self.f.fresh("again")
         kept = {each: f.alloca("i8", self._bytes(each)) for each in sorted(
-            self._changed([loop]) & self._locals.keys())} if trial.tried else {}
+            self._changed([loop]) & self._locals.keys())} if trial.asked else {}
         for each, place in kept.items():
             self._move(place, self._locals[each], str(self._bytes(each)))
         unusual = f.alloca("i8", align=1)
         f.do(f"store i8 0, ptr {unusual}, align 1")
-        self._parts(loop, trial, index, begin, stop, unusual)
-        if not trial.tried:
-            f.jump(on)
-            return
-        again = f.fresh("again")
-        f.branch(f(f"icmp ne i8 {f(f'load i8, ptr {unusual}, align 1')}, 0"), again, on)
-        f.place(again)
-        for each, place in kept.items():
-            self._move(self._locals[each], place, str(self._bytes(each)))
-        f.do(f"store i64 {begin}, ptr {index}, align 8")
-
-    def _parts(
-        self, loop: Loop, trial: Trial, index: str, begin: str, stop: str, unusual: str
-    ) -> None:
-        """A piece of rounds, part by part, with rows of what they hand on; and a note whether
-        something in them was unusual."""
-        f = self.f
         rows = {row.name: f.alloca(memory_type(row.type.dtype), PIECE)
                 for part in trial.parts for row in part.rows}
-        for number, part in enumerate(trial.parts):
-            on = f.fresh("part")
+        left = {pair.buffer for pair in loop.carried}
+        for number, part in enumerate(trial.parts, 1):
             f.do(f"store i64 {begin}, ptr {index}, align 8")
             head = self._head()
-            at = f(f"sub nsw i64 {f(f'load i64, ptr {index}, align 8')}, {begin}")
-            failed = self._call(self.table.tried(part.kernel), part.kernel, [
-                element(f, memory_type(param.type.dtype), rows[param.name], at)
-                if param.name in rows else self.address(trial.args[param.name])
-                for param in part.kernel.params])
-            if trial.tried:
-                before = f(f"load i8, ptr {unusual}, align 1")
-                now = f(f"or i8 {before}, {f(f'zext i1 {failed} to i8')}")
-                f.do(f"store i8 {now}, ptr {unusual}, align 1")
-            last = number == len(trial.parts) - 1
-            left = frozenset[str]().union(*(each.states for each in trial.parts[:number]))
-            self._next_round([pair for pair in loop.carried if pair.buffer in part.states or (
-                last and pair.buffer not in left)], index)
-            self._again(index, stop, head, on)
-            f.place(on)
+            self._part(part, trial, rows, begin, index, unusual)
+            own = left if number == len(trial.parts) else left & part.states
+            left = left - own
+            self._next_round([pair for pair in loop.carried if pair.buffer in own], index)
+            ended = f.fresh("part")
+            self._again(index, stop, head, ended)
+            f.place(ended)
+            if number == trial.asked:
+                usual = f.fresh("usual")
+                f.branch(f(f"icmp ne i8 {f(f'load i8, ptr {unusual}, align 1')}, 0"), again, usual)
+                f.place(usual)
+        f.jump(on)
+        if trial.asked:
+            f.place(again)
+            for each, place in kept.items():
+                self._move(self._locals[each], place, str(self._bytes(each)))
+            f.do(f"store i64 {begin}, ptr {index}, align 8")
+
+    def _part(
+        self, part: Part, trial: Trial, rows: Mapping[str, str], begin: str, index: str,
+        unusual: str,
+    ) -> None:
+        """A part of one round, with the elements of rows that are of it; and a note whether
+        something in it was unusual."""
+        f = self.f
+        at = f(f"sub nsw i64 {f(f'load i64, ptr {index}, align 8')}, {begin}")
+        failed = self._call(self.table.tried(part.kernel), part.kernel, [
+            element(f, memory_type(param.type.dtype), rows[param.name], at)
+            if param.name in rows else self.address(trial.args[param.name])
+            for param in part.kernel.params])
+        if part.asks:
+            before = f(f"load i8, ptr {unusual}, align 1")
+            now = f(f"or i8 {before}, {f(f'zext i1 {failed} to i8')}")
+            f.do(f"store i8 {now}, ptr {unusual}, align 1")
 
     def _asked(self, loop: Loop, index: str, weight: int) -> None:
         """Rounds as long as a test holds."""

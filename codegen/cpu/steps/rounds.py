@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from ....ir.indices.index import symbol
-from ....ir.kernels.kernel import Apply, Check, Index, Kernel, Load, Store
+from ....ir.kernels.kernel import Apply, Index, Kernel, Load, Store
 from ....ir.plans.plan import Alloc, Group, Launch, Loop, Plan, Window
 from ....ir.record import record
 from ....ir.scalar.primitives import PRIMITIVES
-from ...kernel.cost import is_composite
 from ...kernel.distribute import Part, distribute, repeated
 from ...kernel.merge import merge
 
@@ -47,12 +46,12 @@ def number_of_rounds(plan: Plan, loop: Loop, changed: Collection[str]) -> Window
 @record(frozen=True)
 class Trial:
     """How the rounds of a loop are run, piece by piece: as ``parts``, with ``args`` by the names of
-    their parameters; ``tried`` as if all in them were usual, and as they are written where it was
-    not."""
+    their parameters. The first ``asked`` of them are tried as if all in them were usual; rounds are
+    run as they are written where it was not."""
 
     parts: tuple[Part, ...]
     args: Mapping[str, Window]
-    tried: bool
+    asked: int
 
 
 def trial_of(
@@ -75,26 +74,28 @@ def trial_of(
     read = {states[stmt.param] for stmt in kernel.body
             if isinstance(stmt, Load) and stmt.param in states} | set(after.values())
     stored = [stmt.param for stmt in kernel.body if isinstance(stmt, Store)]
-    tried = any(isinstance(stmt, Check) or is_composite(stmt) for stmt in kernel.body)
-    if tried and not (read | after.keys() <= set(own) and _comes_again(
-            kernel, loop.index, states, {name for name, arg in args.items() if arg.buffer in own})):
-        return None
     states = {name: state for name, state in states.items()
               if state in read or stored.count(name) > 1}
+    whole = Part(kernel, frozenset(states.values()))
     parts = distribute(kernel, loop.index, states)
-    if not parts and tried and _independent(kernel, states) >= DEAR:
-        parts = (Part(kernel, frozenset(states.values()), ()),)
-    return Trial(parts, args, tried) if parts else None
+    if not parts and whole.asks and _independent(kernel, states) >= DEAR:
+        parts = (whole,)
+    asked = max((at for at, part in enumerate(parts, 1) if part.asks), default=0)
+    lasting = {name for name, arg in args.items() if arg.buffer not in own}
+    comes_again = all(_comes_again(part.kernel, loop.index, states, lasting)
+                      for part in parts[:asked])
+    return Trial(parts, args, asked) if parts and comes_again else None
 
 
 def _comes_again(
-    kernel: Kernel, index: str, states: Collection[str], own: Collection[str]
+    kernel: Kernel, index: str, states: Collection[str], lasting: Collection[str]
 ) -> bool:
-    """Whether rounds that come once more store to the same places, whatever they compute."""
-    free = repeated(kernel.body, index, states)
-    known = {kernel.body[at].name for at in free}
-    return all(known.union((stmt.value,)).issuperset(stmt.operands) and stmt.guard != stmt.value
-               for stmt in kernel.body if isinstance(stmt, Store) and stmt.param not in own)
+    """Whether rounds may come once more after this part of them: what it stores that is ``lasting``
+    they do not read, and they store it to the same places whatever they compute."""
+    known = {kernel.body[at].name for at in repeated(kernel.body, index, states)}
+    return all(stmt.param not in states and stmt.guard != stmt.value
+               and known.union((stmt.value,)).issuperset(stmt.operands)
+               for stmt in kernel.body if isinstance(stmt, Store) and stmt.param in lasting)
 
 
 def _independent(kernel: Kernel, carried: Collection[str]) -> int:
