@@ -185,6 +185,12 @@ class FunctionText:
         self._entry.append(f"  {name} = alloca [{count} x {type_}], align {align}")
         return name
 
+    def counter(self) -> str:
+        """Stack memory of an i64 that is 0 when the function is entered."""
+        name = self.alloca("i64", align=8)
+        self._entry.append(f"  store i64 0, ptr {name}, align 8")
+        return name
+
     def place(self, label: str) -> None:
         """Begin the block ``label``; the block before it must have ended in a branch."""
         self._lines.append(f"{label}:")

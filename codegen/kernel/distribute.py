@@ -39,16 +39,19 @@ ROWS = 8   # at most
 
 @record(frozen=True)
 class Part:
-    """What of a round is computed together, and the buffers that it leaves for the next round. One
-    that ``asks`` has what may be unusual: checks, and operands that have a way of their own."""
+    """What of a round is computed together, and the buffers that it leaves for the next round; one
+    round after the other if it is ``in_turn``. One that ``asks`` has what may be unusual: checks,
+    and in vectors operands that have a way of their own."""
 
     kernel: Kernel
     states: frozenset[str]
     rows: tuple[Param, ...] = ()
+    in_turn: bool = False
 
     @property
     def asks(self) -> bool:
-        return any(isinstance(stmt, Check) or is_composite(stmt) for stmt in self.kernel.body)
+        return any(isinstance(stmt, Check) or (is_composite(stmt) and not self.in_turn)
+                   for stmt in self.kernel.body)
 
 
 def distribute(
@@ -75,8 +78,8 @@ def distribute(
     rows = _rows(kernel.body, parts, free)
     if len(rows) > ROWS:
         return ()
-    return tuple(_part(kernel, at, parts, free, rows, states)
-                 for at in range(len(order)))
+    return tuple(replace(_part(kernel, at, parts, free, rows, states), in_turn=level % 2 != 0)
+                 for level, at in number.items())
 
 
 def _closures(body: Sequence[Stmt]) -> tuple[list[set[int]], list[set[int]]]:

@@ -12,8 +12,8 @@ import pytest
 import weft
 from weft.codegen.kernel.distribute import distribute
 from weft.codegen.kernel.merge import merge
-from weft.ir.plans.plan import Window
-from weft.ir.text.parser import parse_kernel
+from weft.ir.plans.plan import Loop, Window
+from weft.ir.text.parser import parse_kernel, parse_plan
 from weft.ir.text.printer import print_kernel
 
 ROUND = """
@@ -88,38 +88,72 @@ def test_sums_are_left_to_others() -> None:
     assert distribute(parse_kernel(text), "t0", {"x1": "h", "y0": "h"}) == ()
 
 
-def test_launches_are_merged() -> None:
-    """What one leaves for the next is a value; an axis of one index is gone."""
-    one = parse_kernel("""
-kernel @cell(x0: f64[], y0: mut f64[]) {
+def test_a_round_is_merged() -> None:
+    """What one launch leaves for the next is a value; both ways of a branch are computed, and a
+    term that one of them adds is a term or nothing; an element is read where its way is taken, if
+    it may be out of its array."""
+    plan = parse_plan(KERNELS + PLAN)
+    loop = next(step for step in plan.steps if isinstance(step, Loop))
+    found = merge(plan, plan.types(), loop.body, ["h.next"], {"t0": 9})
+    assert found is not None
+    assert found.args["a0"] == Window("h")
+    assert print_kernel(found.kernel).strip() == print_kernel(parse_kernel(MERGED)).strip()
+    outside = merge(plan, plan.types(), loop.body, ["h.next"], {"t0": 10})
+    assert outside is not None
+    assert "= a2[t0] if %2" in print_kernel(outside.kernel)
+
+
+KERNELS = """
+kernel @test(x0: f64[], y0: mut bool[]) {
   %0: f64 = x0[]
-  %1: f64 = neg %0
-  y0[] = %1
+  %1: f64 = const 0.5
+  %2: bool = gt %0, %1
+  y0[] = %2
 }
-""")
-    two = parse_kernel("""
+kernel @cell(x0: f64[9], x1: f64[], y0: mut f64[]) {
+  %0: f64 = x0[t0]
+  %1: f64 = x1[]
+  %2: f64 = add %1, %0
+  y0[] = %2
+}
 kernel @kept(x1: f64[], y0: mut f64[9]) {
   seq u in 1 by 1 {
-    %0: i64 = index u + 4
+    %0: i64 = index t0 + u
     %1: f64 = x1[]
     y0[%0] = %1
   }
 }
-""")
-    state, all_ = Window("h"), Window("all")
-    found = merge([(one, (state, state)), (two, (state, all_))])
-    assert found is not None
-    kernel, args = found
-    assert args == {"a0": state, "a1": all_}
-    assert print_kernel(kernel).strip() == print_kernel(parse_kernel("""
-kernel @merged(a0: mut f64[], a1: mut f64[9]) {
-  %0: f64 = a0[]
-  %1: f64 = neg %0
-  a0[] = %1
-  %3: i64 = index 4
-  a1[%3] = %1
+"""
+PLAN = """
+plan @f(%x: f64[9], %h: f64[]) -> (%y: f64[9]) arena = 128 {
+  alloc %h.next: f64[] at 0
+  loop t0 in 9 carry (%h = %h.next) fused {
+    alloc %gt: bool[] at 64
+    launch @test(%h, %gt) on cpu:0
+    branch %gt {
+      launch @cell(%x, %h, %h.next) on cpu:0
+    } else {
+      copy %h to %h.next
+    }
+    launch @kept(%h.next, %y) on cpu:0
+  }
 }
-""")).strip()
+"""
+MERGED = """
+kernel @merged(a0: f64[], a1: mut bool[], a2: f64[9], a3: mut f64[], a4: mut f64[9]) {
+  %0: f64 = a0[]
+  %1: f64 = const 0.5
+  %2: bool = gt %0, %1
+  a1[] = %2
+  %3: bool = not_ %2
+  %4: f64 = a2[t0]
+  %6: f64 = const -0.0
+  %7: f64 = select %3, %6, %4
+  %8: f64 = add %0, %7
+  a3[] = %8
+  a4[t0] = %8
+}
+"""
 
 
 def _driven(n: int, a: float) -> float:
@@ -173,9 +207,37 @@ def _shifted(r: Any, a: float) -> Any:
     return out
 
 
+def _ways(r: Any, a: float) -> Any:
+    """Ways of branches with what is unusual, or fails, in others."""
+    s, m, low, out = 0.0, 0, -a, np.zeros(len(r))
+    for t in range(len(r)):
+        if r[t] > 0:
+            s += math.log(r[t])
+            out[t] = math.sqrt(r[t])
+        elif r[t] < -1:
+            s -= math.exp(r[t]) / (r[t] + 1)
+            m += 1
+        else:
+            low = min(low, math.sin(r[t]) + 1e-3 * low)
+        if t > 1 and r[t - 2] > r[t]:
+            out[t] += r[t - 2]
+    return s, m, low, out
+
+
+def _negative(r: Any, a: float) -> Any:
+    """The signs of zeros, of which some are taken away and others are not."""
+    s, p = -0.0, 0.0
+    for t in range(len(r)):
+        if r[t] > 5.0:
+            s += math.exp(r[t])
+        else:
+            p -= r[t] * 0.0 * math.exp(r[t])
+    return math.copysign(1.0, s), math.copysign(1.0, p)
+
+
 @pytest.mark.parametrize("function, wants", [
-    (_driven, False), (_likelihood, True), (_two_states, False), (_counted, False),
-    (_shifted, True)], ids=lambda each: getattr(each, "__name__", "")[1:])
+    (_ways, True), (_negative, True), (_driven, False), (_likelihood, True),
+    (_two_states, False), (_counted, False), (_shifted, True)], ids=lambda each: getattr(each, "__name__", "")[1:])
 def test_rounds_are_right(function: Callable[..., Any], wants: bool) -> None:
     compiled = weft.compile(function, dynamic={"r": {0: "n"}} if wants else None)
     for n in COUNTS:
@@ -270,17 +332,19 @@ def test_an_index_out_of_range_reads_nothing() -> None:
         compiled(x, 3001)
 
 
+@pytest.mark.parametrize("function", [_likelihood, _ways], ids=["likelihood", "ways"])
 @pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
-def test_vectors_have_the_bits_of_single_rounds(target: str) -> None:
+def test_vectors_have_the_bits_of_single_rounds(
+    target: str, function: Callable[..., Any]
+) -> None:
     """Of any width; level 0 runs rounds as they are written."""
     r = np.random.default_rng(5).normal(size=3001)
     try:
-        compiled = weft.compile(_likelihood, target=target)
-        found = compiled(r, 0.3)
+        found = weft.compile(function, target=target)(r, 0.3)
     except weft.Error as problem:
         if problem.code != "W402":
             raise
         pytest.skip(f"this CPU has not what {target} has")
-    plain = weft.compile(_likelihood, opt=0)(r, 0.3)
-    assert found[0] == plain[0]
-    np.testing.assert_array_equal(found[1], plain[1])
+    plain = weft.compile(function, opt=0)(r, 0.3)
+    for one, other in zip(found, plain, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -372,7 +372,7 @@ class Accesses:
         load = f"load {memory_type(stmt.dtype)}, ptr {{}}, align {stmt.dtype.itemsize}"
         if guard is None:
             ref = self.f(load.format(address))
-        elif self.s.unusual:  # a branch, of which LLVM makes the mask of a vector
+        elif self.s.usual:  # a branch, of which LLVM makes the mask of a vector
             place = self.f.alloca(memory_type(stmt.dtype), align=8)
             self.f.do(f"store {memory_type(stmt.dtype)} zeroinitializer, ptr {place}, align 8")
             with self.f.when(guard.ref):

@@ -64,14 +64,15 @@ from .values import LlvmValue, parts
 
 
 def emit_kernel(
-    kernel: Kernel, target: Machine, pool: str = "weft", inline: str = "", on: bool = False
+    kernel: Kernel, target: Machine, pool: str = "weft", inline: str = "", on: bool = False,
+    usual: bool = False,
 ) -> FunctionText:
     """The LLVM function of a kernel tiled for ``target``; ``pool`` is the prefix of what gives a
     long row to several threads, and of what tells whether the run is over. ``inline`` is its name
     where it becomes a part of the function that calls it, and tells it whether the run has ended,
     if it is one of single values.
-    One that goes ``on`` with what is unusual, a check that fails or an operand that has a way of
-    its own, tells that there was some."""
+    One that goes ``on`` where a check fails tells that one did, as it does where operands were not
+    as ``usual``, if it has no way of its own for these."""
     # Inlined into the plan, all kernels would make one huge function, slow to compile.
     tells = bool(inline) and kernel.is_single
     serial = f" {SERIAL}" if any(isinstance(stmt, Carry) for stmt in kernel.body) else ""
@@ -82,7 +83,7 @@ def emit_kernel(
     f.ended = "i1 true" if tells else "void"
     stmts = StmtEmitter(f, kernel, target)
     if on:
-        stmts.s.unusual = f.alloca("i8", align=1)
+        stmts.s.unusual, stmts.s.usual = f.alloca("i8", align=1), usual
         f.do(f"store i8 0, ptr {stmts.s.unusual}, align 1")
     f.asks(f"@{pool}_poll(ptr {stmts.status})")
     stmts.use_scratch("%scratch")

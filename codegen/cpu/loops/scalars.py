@@ -159,6 +159,7 @@ class LlvmScalars:
     def __init__(self, f: FunctionText, *, f16c: bool = False) -> None:
         self.f, self.f16c = f, f16c
         self.unusual = ""  # where it is noted if an element is not as nearly all are, which goes on
+        self.usual = False  # whether all are taken to be as nearly all are, and others noted
 
     def note(self, cond: LlvmValue) -> None:
         """Note that an element is unusual if ``cond`` holds; what is computed of it is nothing."""
@@ -189,7 +190,7 @@ class LlvmScalars:
         wide = tuple(self.splat(arg, width) for arg in args)
         if name in PRIMITIVES and PRIMITIVES[name].outlined:
             return self._outlined(name, wide)
-        singles = LLVM_USUAL if self.unusual else LLVM_SINGLES
+        singles = LLVM_USUAL if self.usual else LLVM_SINGLES
         if width == 1 and name in singles:
             return singles[name](self, *args)
         if name in PRIMITIVES and PRIMITIVES[name].composite:
@@ -286,7 +287,7 @@ class LlvmScalars:
 
         It is a function of its own, cold, so that the code around stays small.
         """
-        if self.unusual:
+        if self.usual:
             self.note(cond)
             return usual
         width = max(value.width for value in (cond, usual, *args))

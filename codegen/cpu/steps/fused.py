@@ -46,6 +46,7 @@ from .rounds import Trial, number_of_rounds, trial_of
 LOCAL = 64    # bytes of a buffer that is a local
 POLLED = 256  # rounds, until the next question whether the run is over
 PIECE = 256   # rounds, of which parts have rows
+UNUSUAL = 8   # pieces that are run as they are written after one in which something was unusual
 _SMALL = 8    # rounds of a few scalar operations count as one
 
 
@@ -61,7 +62,7 @@ class Table(Protocol):
     def address(self, f: FunctionText, window: Window, value: Callable[[Dim], str], *,
                 first: bool = False, base: str = "") -> str: ...
     def inlined(self, kernel: Kernel) -> FunctionText: ...
-    def tried(self, kernel: Kernel) -> FunctionText: ...
+    def tried(self, kernel: Kernel, usual: bool) -> FunctionText: ...
 
 
 def fused_loop(table: Table, loop: Loop, name: str, pool: str) -> FunctionText:
@@ -80,6 +81,7 @@ class _FusedLoop:
         f.polls = True
         self.table, self.plan, self._pool = table, table.plan, pool
         self._indices: dict[str, str] = {}   # where the index of each loop is
+        self._rounds_of: dict[str, Dim] = {}  # how many there are of each at most, where known
         self._left = f.alloca("i64", align=8)
         f.do(f"store i64 {POLLED * _SMALL}, ptr {self._left}, align 8")
         steps = [loop, *all_steps((*loop.test, *loop.body))]
@@ -242,6 +244,8 @@ class _FusedLoop:
     def _loop(self, loop: Loop) -> None:
         f, around = self.f, dict(self._indices)
         index = self._indices[loop.index] = f.alloca("i64", align=8)
+        if loop.count is not None:
+            self._rounds_of[loop.index] = loop.count
         f.do(f"store i64 0, ptr {index}, align 8")
         weight = _SMALL if _is_small_round(self.plan, loop) else 1
         number = number_of_rounds(self.plan, loop, self._changed([loop]))
@@ -257,7 +261,8 @@ class _FusedLoop:
     def _counted(self, loop: Loop, index: str, weight: int, count: str) -> None:
         """So many rounds, in pieces without a question: nothing but the work is left in them."""
         f, most = self.f, POLLED * weight
-        trial = trial_of(self.plan, loop, self._changed([loop]), self._locals.keys())
+        trial = trial_of(self.plan, self.table.types, loop, self._changed([loop]),
+                         self._locals.keys(), self._rounds_of)
         if trial is not None and len(trial.parts) > 1:
             most = PIECE
         piece, on, done = f.fresh("piece"), f.fresh("on"), f.fresh("end")
@@ -299,9 +304,12 @@ class _FusedLoop:
         """Rounds that nothing leaves, part by part, in which LLVM finds vectors. If something in
         one of them was unusual, as a check that fails is, all is as it was before, and they come
         once more."""
-        f, again = self.f, self.f.fresh("again")
-        kept = {each: f.alloca("i8", self._bytes(each)) for each in sorted(
-            self._changed([loop]) & self._locals.keys())} if trial.asked else {}
+        f, again, plain = self.f, self.f.fresh("again"), self.f.fresh("plain")
+        kept = dict[str, str]()
+        if trial.asked:
+            kept = {each: f.alloca("i8", self._bytes(each)) for each in sorted(
+                self._changed([loop]) & self._locals.keys())}
+            trust = self._trusted(plain)
         for each, place in kept.items():
             self._move(place, self._locals[each], str(self._bytes(each)))
         unusual = f.alloca("i8", align=1)
@@ -329,6 +337,22 @@ class _FusedLoop:
             for each, place in kept.items():
                 self._move(self._locals[each], place, str(self._bytes(each)))
             f.do(f"store i64 {begin}, ptr {index}, align 8")
+            f.do(f"store i64 {-UNUSUAL}, ptr {trust}, align 8")
+            f.jump(plain)
+            f.place(plain)
+
+    def _trusted(self, plain: str) -> str:
+        """Go to ``plain`` if pieces were unusual not long ago; where it stands how many are to be
+        run as they are written before the next trial, below 0."""
+        f, tried, rest = self.f, self.f.fresh("trial"), self.f.fresh("rest")
+        trust = f.counter()
+        left = f(f"load i64, ptr {trust}, align 8")
+        f.branch(f(f"icmp slt i64 {left}, 0"), rest, tried)
+        f.place(rest)
+        f.do(f"store i64 {f(f'add i64 {left}, 1')}, ptr {trust}, align 8")
+        f.jump(plain)
+        f.place(tried)
+        return trust
 
     def _part(
         self, part: Part, trial: Trial, rows: Mapping[str, str], begin: str, index: str,
@@ -338,7 +362,7 @@ class _FusedLoop:
         something in it was unusual."""
         f = self.f
         at = f(f"sub nsw i64 {f(f'load i64, ptr {index}, align 8')}, {begin}")
-        failed = self._call(self.table.tried(part.kernel), part.kernel, [
+        failed = self._call(self.table.tried(part.kernel, not part.in_turn), part.kernel, [
             element(f, memory_type(param.type.dtype), rows[param.name], at)
             if param.name in rows else self.address(trial.args[param.name])
             for param in part.kernel.params])

@@ -11,15 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from ....ir.indices.index import symbol
+from ....ir.indices.affine import coefficient
+from ....ir.indices.index import Dim, symbol, symbols_of
 from ....ir.kernels.kernel import Apply, Index, Kernel, Load, Store
-from ....ir.plans.plan import Alloc, Group, Launch, Loop, Plan, Window
+from ....ir.kernels.operands import offset_of
+from ....ir.plans.plan import Alloc, Launch, Loop, Plan, Window
 from ....ir.record import record
 from ....ir.scalar.primitives import PRIMITIVES
+from ....ir.types import TensorType
 from ...kernel.distribute import Part, distribute, repeated
 from ...kernel.merge import merge
 
 DEAR = 5  # additions of a round that are independent of the one before, to do them in vectors
+# Additions of ways of branches, taken or not, that are computed in turn, and in vectors.
+CHOICES, DEAR_CHOICES = 12, 64
+STRIDE = 4    # elements that lanes may lie apart to be put together from whole vectors
+GATHERED = 4  # additions for the load of a lane by itself, beyond what a round takes for it
 
 
 def number_of_rounds(plan: Plan, loop: Loop, changed: Collection[str]) -> Window | None:
@@ -55,19 +62,16 @@ class Trial:
 
 
 def trial_of(
-    plan: Plan, loop: Loop, changed: Collection[str], own: Collection[str]
+    plan: Plan, types: Mapping[str, TensorType], loop: Loop, changed: Collection[str],
+    own: Collection[str], rounds: Mapping[str, Dim],
 ) -> Trial | None:
     """How rounds are run that have much to do which is independent of the round before, if they
-    have. A loop has ``changed`` some buffers, and some are its ``own``."""
-    steps = [step for step in loop.body if not isinstance(step, Alloc)]
-    launches = [each for step in steps for each in (
-        step.launches if isinstance(step, Group) else (step,)) if isinstance(each, Launch)]
-    if not launches or not all(isinstance(step, (Launch, Group)) for step in steps):
-        return None
-    merged = merge([(plan.kernels[launch.kernel], launch.args) for launch in launches])
+    have. A loop has ``changed`` some buffers, and some are its ``own``; of it and of those around
+    there are so many ``rounds``, where that is known."""
+    merged = merge(plan, types, loop.body, [pair.next for pair in loop.carried], rounds)
     if merged is None:
         return None
-    kernel, args = merged
+    kernel, args = merged.kernel, merged.args
     after = {pair.next: pair.buffer for pair in loop.carried}
     states = {name: after.get(arg.buffer, arg.buffer) for name, arg in args.items()
               if arg.buffer in changed or arg.buffer in after.values()}
@@ -84,7 +88,10 @@ def trial_of(
     lasting = {name for name, arg in args.items() if arg.buffer not in own}
     comes_again = all(_comes_again(part.kernel, loop.index, states, lasting)
                       for part in parts[:asked])
-    return Trial(parts, args, asked) if parts and comes_again else None
+    choices = all(_cost(part.kernel, merged.chosen) <= (CHOICES if part.in_turn else DEAR_CHOICES)
+                  for part in parts)
+    near = sum(_gain(part.kernel, loop.index, states) for part in parts) >= DEAR
+    return Trial(parts, args, asked) if parts and comes_again and choices and near else None
 
 
 def _comes_again(
@@ -96,6 +103,30 @@ def _comes_again(
     return all(stmt.param not in states and stmt.guard != stmt.value
                and known.union((stmt.value,)).issuperset(stmt.operands)
                for stmt in kernel.body if isinstance(stmt, Store) and stmt.param in lasting)
+
+
+def _gain(kernel: Kernel, index: str, carried: Collection[str]) -> int:
+    """What vectors of a part save, in additions: its work, less that of loads whose lanes lie
+    apart."""
+    apart = 0
+    for stmt in kernel.body:
+        if isinstance(stmt, Load) and stmt.param not in carried:
+            step = step_of(kernel, stmt, index)
+            if step is None or not -STRIDE <= step <= STRIDE or (stmt.guard and abs(step) > 1):
+                apart += GATHERED
+    return _independent(kernel, carried) - apart
+
+
+def step_of(kernel: Kernel, load: Load, index: str) -> int | None:
+    """How many elements a load goes on in each round, if that is known."""
+    split = coefficient(offset_of(kernel, load), index)
+    known = split is not None and not any(name.startswith("%") for name in symbols_of(split[1]))
+    return split[0] if split is not None and known and isinstance(split[0], int) else None
+
+
+def _cost(kernel: Kernel, values: Collection[str]) -> int:
+    return sum(PRIMITIVES[stmt.prim].cost for stmt in kernel.body
+               if isinstance(stmt, Apply) and stmt.name in values)
 
 
 def _independent(kernel: Kernel, carried: Collection[str]) -> int:

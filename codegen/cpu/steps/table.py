@@ -341,10 +341,10 @@ class StepTable:
             self.functions.append(self._inlined[name])
         return self._inlined[name]
 
-    def tried(self, kernel: Kernel) -> FunctionText:
-        """That of a part of a round, which goes on where something is unusual."""
+    def tried(self, kernel: Kernel, usual: bool) -> FunctionText:
+        """That of a part of a round, which goes on where something is not as ``usual``."""
         name = f"{kernel.name}_tried{len(self.functions)}"
-        self.functions.append(emit_kernel(kernel, self._target, self._pool, name, on=True))
+        self.functions.append(emit_kernel(kernel, self._target, self._pool, name, True, usual))
         return self.functions[-1]
 
     def _loop(self, loop: Loop, around: tuple[_Around, ...]) -> None:
