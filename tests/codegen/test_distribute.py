@@ -237,7 +237,8 @@ def _negative(r: Any, a: float) -> Any:
 
 @pytest.mark.parametrize("function, wants", [
     (_ways, True), (_negative, True), (_driven, False), (_likelihood, True),
-    (_two_states, False), (_counted, False), (_shifted, True)], ids=lambda each: getattr(each, "__name__", "")[1:])
+    (_two_states, False), (_counted, False), (_shifted, True)],
+    ids=lambda each: getattr(each, "__name__", "")[1:])
 def test_rounds_are_right(function: Callable[..., Any], wants: bool) -> None:
     compiled = weft.compile(function, dynamic={"r": {0: "n"}} if wants else None)
     for n in COUNTS:
