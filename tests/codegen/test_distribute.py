@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from fuzz import elements
 
 import weft
 from weft.codegen.kernel.distribute import distribute
@@ -331,6 +333,13 @@ def test_an_index_out_of_range_reads_nothing() -> None:
     assert compiled(x, 3000) == reads(x, 3000)
     with pytest.raises(IndexError, match="out of range"):
         compiled(x, 3001)
+
+
+@pytest.mark.filterwarnings("ignore::weft.RecompileWarning")
+@pytest.mark.parametrize("seed", [68, 79, 99])
+def test_random_programs(seed: int, tmp_path: Path) -> None:
+    """Of `fuzz.elements`; rounds of these read elements that they have stored."""
+    assert elements.check(seed, tmp_path) == "ok"
 
 
 @pytest.mark.parametrize("function", [_likelihood, _ways], ids=["likelihood", "ways"])

@@ -103,6 +103,9 @@ def emit_kernel(
                 emit_long_row(stmts, scope, last, pool)
             else:
                 emit_sort(stmts, scope, last)
+        elif on:  # a round, which may read what it has stored
+            for stmt in kernel.body:
+                stmts.emit(scope, stmt)
         else:
             _stages(f, kernel, stmts, scope)
     if on:
