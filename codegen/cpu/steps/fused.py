@@ -82,6 +82,7 @@ class _FusedLoop:
         self.table, self.plan, self._pool = table, table.plan, pool
         self._indices: dict[str, str] = {}   # where the index of each loop is
         self._rounds_of: dict[str, Dim] = {}  # how many there are of each at most, where known
+        self._rows: list[str] = []  # what parts hand on; loops that have some share their memory
         self._left = f.alloca("i64", align=8)
         f.do(f"store i64 {POLLED * _SMALL}, ptr {self._left}, align 8")
         steps = [loop, *all_steps((*loop.test, *loop.body))]
@@ -314,8 +315,9 @@ class _FusedLoop:
             self._move(place, self._locals[each], str(self._bytes(each)))
         unusual = f.alloca("i8", align=1)
         f.do(f"store i8 0, ptr {unusual}, align 1")
-        rows = {row.name: f.alloca(memory_type(row.type.dtype), PIECE)
-                for part in trial.parts for row in part.rows}
+        names = dict.fromkeys(row.name for part in trial.parts for row in part.rows)
+        self._rows += [f.alloca("i64", PIECE) for _ in range(len(names) - len(self._rows))]
+        rows = dict(zip(names, self._rows, strict=False))
         left = {pair.buffer for pair in loop.carried}
         for number, part in enumerate(trial.parts, 1):
             f.do(f"store i64 {begin}, ptr {index}, align 8")
