@@ -16,6 +16,7 @@ SEED = 7
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", range(4))
 def test_programs(part: int) -> None:
     for number in range(part, 80, 4):
@@ -57,6 +58,7 @@ def _spoil(x: Any) -> None:
         x[...] = np.logical_not(x)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", ["arguments are", "arguments were changed by a call that raised"])
 def test_a_wrong_write_is_found_and_its_program_made_small(
     monkeypatch: pytest.MonkeyPatch, what: str

@@ -38,6 +38,7 @@ def test_programs_of_all_kinds_are_drawn() -> None:
     assert program(SEED, 5) == drawn[5]
 
 
+@pytest.mark.long
 def test_a_wrong_transform_is_found_and_its_program_made_small(
     monkeypatch: pytest.MonkeyPatch
 ) -> None:

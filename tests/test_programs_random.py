@@ -76,6 +76,7 @@ def test_programs_of_all_kinds_are_drawn() -> None:
     assert sum(lengths) > 2 * DRAWN
 
 
+@pytest.mark.long
 def test_a_number_is_always_the_same_program() -> None:
     code = ("from fuzz.draw import program; from fuzz.script import script; import hashlib;"
             "text = ''.join(script(program(3, n), '') for n in range(20));"
@@ -92,6 +93,7 @@ def first_with(accept: Callable[[Program], bool], seed: int = 5) -> Program:
     return next(drawn for drawn in (program(seed, n) for n in range(500)) if accept(drawn))
 
 
+@pytest.mark.long
 def test_a_wrong_pass_is_found_and_its_program_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = first_with(lambda drawn: drawn.kind == "call" and len(drawn.steps) > 3
                        and any(step.template == "{out} = {0} - {1}" for step in drawn.steps)
@@ -131,6 +133,7 @@ for n in range(int(sys.argv[2]), int(sys.argv[3])):
 """
 
 
+@pytest.mark.long
 def test_crashes_and_hangs_are_findings_of_one_program() -> None:
     reports = run(0, 8, jobs=1, seconds=0.5, patience=3, command=(sys.executable, "-c", WORKER))
     assert [report["done"] for report in reports] == list(range(8))

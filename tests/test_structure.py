@@ -163,6 +163,7 @@ def circle(modules: Mapping[str, Path]) -> list[str]:
     return []
 
 
+@pytest.mark.long
 def test_no_import_circles() -> None:
     """All imports count, those in functions and under ``if TYPE_CHECKING`` too."""
     assert circle(MODULES) == []

@@ -75,6 +75,7 @@ def test_verdicts_of_npbench(fields: Path) -> None:
     assert lines[4] == "2 cannot, 1 refused, 1 right"
 
 
+@pytest.mark.long
 def test_a_program_has_a_time_limit(fields: Path) -> None:
     lines, status = told("npbench", fields, "--only", "slow", "--limit", "2")
     assert lines[0].split(maxsplit=1) == ["slow", "too slow  NumPy: more than 2 s"]
@@ -95,6 +96,7 @@ def test_comments_of_numpy_benchmarks(tmp_path: Path) -> None:
     np.testing.assert_array_equal(program.args[0], np.ones(3))  # both had copies
 
 
+@pytest.mark.long
 def test_packages_of_pyhpc(tmp_path: Path) -> None:
     written(tmp_path / "benchmarks", {
         "__init__.py": "", "ocean/__init__.py": (

@@ -122,6 +122,7 @@ class FunctionText:
         self.poll = ""   # the call that says whether the run is over, where long loops ask
         self.polls = False  # whether any does
         self.ended = "void"  # what it returns where it ends early
+        self.notes = False  # whether it tells that something was unusual
         self._inner = 0  # what the loops inside of the one being written cost beyond their lines
 
     def fresh(self, stem: str = "t") -> str:

@@ -31,7 +31,6 @@ from ...ir.kernels.kernel import (
 from ...ir.record import record, replace
 from ...ir.scalar.primitives import PRIMITIVES
 from ...ir.types import TensorType
-from .cost import is_composite
 
 DEAR = 12  # additions of a round that are worth to be a part
 ROWS = 8   # at most
@@ -50,8 +49,19 @@ class Part:
 
     @property
     def asks(self) -> bool:
-        return any(isinstance(stmt, Check) or (is_composite(stmt) and not self.in_turn)
+        return any(isinstance(stmt, Check) or (may_be_unusual(stmt) and not self.in_turn)
                    for stmt in self.kernel.body)
+
+
+def asked(parts: Sequence[Part]) -> int:
+    """How many parts there are to the last one that asks."""
+    return max((at for at, part in enumerate(parts, 1) if part.asks), default=0)
+
+
+def may_be_unusual(stmt: Stmt) -> bool:
+    """Whether operands of a statement may have a way of their own."""
+    return isinstance(stmt, Apply) and (
+        PRIMITIVES[stmt.prim].composite or stmt.prim == "fmod")
 
 
 def distribute(
@@ -74,12 +84,19 @@ def distribute(
         return ()
     number = {level: at for at, level in enumerate(order)}
     parts = [number.get(level, 0) for level in levels]
-    kernel = replace(kernel, body=_known_guards(body, parts, free))
+    made = _parts(kernel, parts, free, states, order)
+    body = _known_guards(body, parts, free, asked(made))
+    made = _parts(replace(kernel, body=body), parts, free, states, order)
+    return made if len({row for part in made for row in part.rows}) <= ROWS else ()
+
+
+def _parts(
+    kernel: Kernel, parts: Sequence[int], free: Collection[int], states: Mapping[str, str],
+    levels: Sequence[int],
+) -> tuple[Part, ...]:
     rows = _rows(kernel.body, parts, free)
-    if len(rows) > ROWS:
-        return ()
     return tuple(replace(_part(kernel, at, parts, free, rows, states), in_turn=level % 2 != 0)
-                 for level, at in number.items())
+                 for at, level in enumerate(levels))
 
 
 def _closures(body: Sequence[Stmt]) -> tuple[list[set[int]], list[set[int]]]:
@@ -195,14 +212,12 @@ def _merged(body: Sequence[Stmt], levels: Sequence[int], free: Collection[int]) 
 
 
 def _known_guards(
-    body: Sequence[Stmt], parts: Sequence[int], free: Collection[int]
+    body: Sequence[Stmt], parts: Sequence[int], free: Collection[int], asked: int
 ) -> tuple[Stmt, ...]:
-    """Statements after the last part that asks: their guards hold where checks have held."""
-    asked = max((part for at, (stmt, part) in enumerate(zip(body, parts, strict=True)) if (
-        at not in free and (isinstance(stmt, Check) or is_composite(stmt)))), default=-1)
+    """Statements with the guards that are left of them: after so many parts it has been ``asked``
+    whether all checks have held, and they are run if so."""
     holding, numbers = set[str](), dict[str, Any]()
-    checked = {stmt.value for stmt, part in zip(body, parts, strict=True)
-               if isinstance(stmt, Check)}
+    checked = {stmt.value for stmt in body if isinstance(stmt, Check)}
     for stmt in body:
         match stmt:
             case Const(value=value) | Index(expr=int() as value):
@@ -215,7 +230,7 @@ def _known_guards(
         if stmt.name in checked:
             holding.add(stmt.name)
     return tuple(replace(stmt, guard="") if isinstance(stmt, (Load, Store)) and (
-        stmt.guard in holding and part > asked and at not in free) else stmt
+        stmt.guard in holding and part >= asked and at not in free) else stmt
         for at, (stmt, part) in enumerate(zip(body, parts, strict=True)))
 
 

@@ -46,6 +46,7 @@ from ...ir.plans.plan import (
 )
 from ...ir.record import record, replace
 from ...ir.types import BOOL, I64, DType, TensorType
+from .distribute import may_be_unusual
 from .live import live
 
 _SIMPLE = (Const, Index, Load, Apply, Store, Check)
@@ -101,6 +102,8 @@ class _Merging:
         self._left: dict[str, str] = {}  # what was stored last to a parameter that is one element
         self._chosen: set[str] = set()
         self._numbers: dict[str, Dim] = {}  # what values are that are known of each round
+        self._doubtful: set[str] = set()  # values that follow from what may be unusual
+        self._fits = True
         self._next = 0
 
     def merged(self) -> Merged:
@@ -110,9 +113,11 @@ class _Merging:
 
     def steps(self, steps: Sequence[Step], on: str) -> bool:
         """Add what steps do where ``on`` holds, if it names a value; False if they do more."""
-        return all(self._step(step, on) for step in steps)
+        return all(self._step(step, on) for step in steps) and self._fits
 
     def _step(self, step: Step, on: str) -> bool:
+        if on and not all(map(self._is_there, _windows(step))):
+            return False
         match step:
             case Alloc():
                 return True
@@ -131,6 +136,11 @@ class _Merging:
                 return self.steps(then, self._both(on, holds)) and self.steps(
                     other, self._both(on, fails))
         return False
+
+    def _is_there(self, window: Window) -> bool:
+        """Whether a window is in its buffer whatever way is taken."""
+        return all(is_inside(index, extent, self._rounds) for index, extent in zip(
+            window.indices, self._types[window.buffer].shape, strict=False))
 
     def _param(self, window: Window, dtype: DType, mutable: bool = False) -> str:
         name = self._names[window]
@@ -194,8 +204,20 @@ class _Merging:
         if not load.indices and not load.guard:
             return self._left.get(load.param) or self._emit(load)
         if load.guard or not self._is_inside(load):
-            load = replace(load, guard=self._both(on, load.guard))
+            load = replace(load, guard=self._both(on, self._guard(load)))
         return self._emit(load)
+
+    def _guard(self, access: Load | Store) -> str:
+        """The guard of an access, which is one of its array even if what says where it is was
+        unusual, and so is of no use."""
+        guard = access.guard
+        for index, extent in zip(
+                access.indices, self._params[access.param].type.shape, strict=True):
+            if not self._doubtful.isdisjoint(symbols_of(index)):
+                at, first, stop = (self._emit(Index("", I64, each)) for each in (index, 0, extent))
+                guard = self._both(guard, self._both(
+                    self._apply("ge", BOOL, at, first), self._apply("lt", BOOL, at, stop)))
+        return guard
 
     def _is_inside(self, load: Load) -> bool:
         """Whether a place is in its array whatever way is taken, or has been read already."""
@@ -210,8 +232,10 @@ class _Merging:
             if store.param in self._left or window.buffer not in self._own:
                 store = replace(store, value=self._chosen_of(on, store.value, self._element(
                     window, store.dtype), store.dtype))
-        elif on:
-            store = replace(store, guard=self._both(on, store.guard))
+        elif not plain and not store.indices:  # a place that is not always stored to
+            self._fits = False
+        elif not plain:
+            store = replace(store, guard=self._both(on, self._guard(store)))
         for key in [key for key in self._found if isinstance(key, tuple) and (
                 key[:2] == (Load, store.param))]:
             del self._found[key]
@@ -248,6 +272,8 @@ class _Merging:
         if not isinstance(stmt, Check):
             stmt = replace(stmt, name=f"%{self._next}")
             self._next += 1
+        if may_be_unusual(stmt) or not self._doubtful.isdisjoint(stmt.operands):
+            self._doubtful.add(stmt.name)
         match stmt:
             case Const(value=int() as value) if stmt.dtype == I64:
                 self._numbers[stmt.name] = value

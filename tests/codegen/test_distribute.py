@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fenced import Fenced
 from fuzz import elements
 
 import weft
@@ -333,6 +335,112 @@ def test_an_index_out_of_range_reads_nothing() -> None:
     assert compiled(x, 3000) == reads(x, 3000)
     with pytest.raises(IndexError, match="out of range"):
         compiled(x, 3001)
+
+
+def _at_the_end(x: Any) -> Any:
+    """The numbers in memory that nobody may touch what is behind of."""
+    place = Fenced(x.nbytes, "after", x.itemsize)
+    place.put(x)
+    return np.frombuffer((ctypes.c_char * x.nbytes).from_address(place.address), x.dtype)
+
+
+def test_rounds_of_two_loops_are_not_confused() -> None:
+    """The second one reads beyond x unless its branch says otherwise, whatever the first does."""
+    def two(m: int, n: int, a: float, x: Any, y: Any) -> Any:
+        s = r = 0.0
+        for j in range(m):
+            for i in range(len(y)):
+                s = 0.5 * s + np.sin(a * i + s)
+                y[(i * 7 + j) % 50] += s
+            for i in range(n):
+                v = np.sin(a * i)
+                if i < len(y):
+                    v += np.sin(x[i])
+                r = 0.5 * r + v + s
+        return s, r
+
+    x = _at_the_end(np.arange(50.0))
+    got, want = (f(3, 3000, 0.1, x, np.arange(50.0)) for f in (weft.compile(two), two))
+    np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
+def test_guards_stay_until_all_has_been_asked() -> None:
+    """An exponential that is one for all rounds asks, too, and does so late."""
+    def late(n: int, a: float, b: float) -> Any:
+        out, s, r = np.zeros(1000), 0.0, 0.0
+        for k in range(n):
+            y = k * a
+            s = 0.5 * s + (abs(y) + abs(y - 1.0) + abs(y - 2.0) + abs(y - 3.0) + abs(y - 4.0))
+            out[k] = s
+            if s > 0.3:
+                z = s * a
+                r = 0.9 * r + np.exp(b) * (abs(z) + abs(z - 1.0) + abs(z - 2.0) + abs(z - 3.0))
+        return out, s, r
+
+    compiled = weft.compile(late)
+    with pytest.raises(IndexError, match="out of range"):
+        compiled(1255, 0.1, 0.2)
+    np.testing.assert_allclose(compiled(700, 0.1, 0.2)[2], late(700, 0.1, 0.2)[2], rtol=1e-12)
+
+
+def test_indices_that_are_proven_may_be_unusual() -> None:
+    def far(n: int, a: int, x: Any) -> float:
+        s = 0.0
+        for k in range(n):
+            v = 2147483001 + ((a + k) & 0x1FFFFFFFF)
+            s = 0.5 * s + np.sin(x[min(v // 3 - 715827667, 699)])
+        return s
+
+    x = _at_the_end(np.random.default_rng(0).random(700))
+    for a in (5, 2147484345):
+        assert weft.compile(far)(650, a, x) == pytest.approx(far(650, a, x), rel=1e-12)
+
+
+def test_all_that_is_unusual_is_asked_for() -> None:
+    def remainders(n: int, a: float) -> float:
+        s = 0.0
+        for k in range(n):
+            y = k * a
+            s = 0.5 * s + (np.fmod(y, 0.7) + np.fmod(y + 1.0, 0.7) + np.fmod(y + 2.0, 0.7))
+        return s
+
+    def products(n: int, a: int, b: int) -> Any:
+        s = c = 0
+        for k in range(n):
+            s = (s * 5 + 3) % 17
+            if s > 3:
+                p = (k + a) * (k + b)
+                c += (p & 15) ^ (p & 3) ^ (p & 7) ^ (p & 8) ^ (p & 9) ^ (p & 10)
+        return s, c
+
+    assert weft.compile(remainders)(600, 1e20) == pytest.approx(remainders(600, 1e20), rel=1e-9)
+    assert weft.compile(products)(600, 9, 8) == products(600, 9, 8)
+    with pytest.raises(OverflowError):
+        weft.compile(products)(600, 1 << 32, 1 << 32)
+
+
+def test_rounds_that_come_again_store_once() -> None:
+    """What is added to, and places that are what is stored there."""
+    def added(n: int, a: float) -> Any:
+        out, s = np.zeros(1000), 0.0
+        for k in range(n):
+            v = math.sin(a * k * k)
+            np.add.at(out, k, v)
+            s = 0.5 * s + v
+        return out, s
+
+    def marked(n: int, a: int) -> Any:
+        out, s = np.zeros(1000, np.int64), 0.0
+        for k in range(n):
+            q = (k * 37 + a) % 1000
+            out[q] = q
+            s = 0.5 * s + np.sin(q)
+        return out, s
+
+    for function, args in ((added, (600, 1e12)), (marked, (65, -(1 << 33)))):
+        got, want = weft.compile(function)(*args), function(*args)  # type: ignore[operator]
+        np.testing.assert_allclose(got[0], want[0], rtol=1e-12)
+        assert got[1] == pytest.approx(want[1], rel=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::weft.RecompileWarning")

@@ -383,6 +383,7 @@ def test_module_command() -> None:
     assert "dump" in done.stdout and "demo" in done.stdout
 
 
+@pytest.mark.long
 def test_demo_learns_and_writes_its_files(tmp_path: Path) -> None:
     pytest.importorskip("sklearn", reason="the examples extra is not installed")
     from weft import load

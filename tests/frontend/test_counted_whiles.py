@@ -178,6 +178,7 @@ def sizes(x: Any) -> Any:
     return x, y
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("function", [factorials, ratios, sizes])
 def test_what_no_loop_of_the_program_has_is_traced_round_by_round(
     function: Callable[[Any], Any]

@@ -370,6 +370,7 @@ def test_what_fails_names_values_that_no_host_has_kept() -> None:
         checked(9 * np.ones(3))
 
 
+@pytest.mark.long
 def test_nothing_is_left_of_a_parent_that_was_killed() -> None:
     code = ("import os, signal, numpy as np, weft\n"
             "from weft.frontend.engine.building.gpu import gpu_device\n"

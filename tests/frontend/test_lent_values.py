@@ -292,6 +292,7 @@ def long_step() -> tuple[weft.Variable, Callable[[], Any]]:
     return total, lambda: step(x)
 
 
+@pytest.mark.long
 def test_what_interrupts_a_step_finds_and_leaves_a_whole_one() -> None:
     """A handler reads, and changes, the variable of a step: in its middle where the value is held
     (``seen`` does so each other time), behind it where it is lent."""

@@ -237,6 +237,7 @@ def test_nothing_of_the_users_is_kept_alive() -> None:
     assert not [each for each in held if each() is not None]
 
 
+@pytest.mark.long
 def test_many_fresh_functions_leave_nothing_behind() -> None:
     def step(k: int) -> None:
         data = np.full(3, float(k % 3))

@@ -139,6 +139,7 @@ def test_restored_variables_change_at_one_moment(tmp_path: Path) -> None:
     pair.while_moving(look, 100)
 
 
+@pytest.mark.long
 def test_an_artifact_has_weights_of_one_moment() -> None:
     pair = Balance()
     traced = weft.compile(lambda: pair.a + pair.b).trace()

@@ -226,6 +226,7 @@ def test_the_error_is_that_of_who_would_go_on() -> None:
     np.testing.assert_array_equal(ROW, [2.0, 3.0])
 
 
+@pytest.mark.long
 def test_what_is_known_is_kept_where_a_trace_is_of_no_use() -> None:
     """A buffer that NumPy makes of what is known owns its memory."""
     flags, row = np.zeros(3, bool), np.ones(3, np.uint8)

@@ -10,6 +10,7 @@ their lines, are the same; and what Python computes is near.
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 from collections.abc import Callable
@@ -32,8 +33,10 @@ OF_ONE = ("math.sin({a})", "math.cos({a})", "abs({a})", "math.exp(-abs({a}))", "
           "math.sqrt(abs({a}))", "math.log(abs({a}) + 1.0)", "math.tanh({a})", "-{a}",
           "({a} / (1.0 + abs({b})))")
 FAILING = ("math.sqrt({a} + 9.0)", "math.log({a} + 9.0)", "({a} / ({b} + 9.0))", "x[k + 1]",
-           "y[k - 1]", "x[(k * 7) % len(x)]", "math.sin({a} * 1e12)")
-DIVIDED = ("({a} % 5)", "({a} // 3)", "({a} % 7 - 3)", "({a} & 15)", "abs({a})", "({a} + {b})")
+           "y[k - 1]", "x[(k * 7) % len(x)]", "math.sin({a} * 1e12)",
+           "math.fmod({a}, 0.7)", "x[min(abs(int({a} * 9)), len(x) - 1)]", "math.exp(a)")
+DIVIDED = ("({a} * {b})", "(({a} + (1 << 31)) * {b} % 97)", "({a} % 5)",
+           "({a} // 3)", "({a} % 7 - 3)", "({a} & 15)", "abs({a})", "({a} + {b})")
 COMPARED = ("{a} > {b}", "{a} < {b}", "{i} % 3 == 0", "{i} > 40", "{a} > 0.3 and {b} < 0.9",
             "{i} % 2 == 1 or {a} > {b}", "not {a} > 0.0")
 
@@ -52,8 +55,17 @@ class _Program:
         body = "\n".join("        " + line for line in lines)
         return ("import math\nimport numpy as np\n\n\ndef f(x, y, n, a):\n"
                 "    s, r, i, c, out = 0.0, 1.0, 3, 0, np.zeros(len(x) + 1)\n"
-                f"    for k in range({draw.choice(RANGES)}):\n{body}\n"
+                f"    for k in range({draw.choice(RANGES)}):\n{body}\n{self.other()}"
                 "    return s, r, i, c, out\n")
+
+    def other(self) -> str:
+        """Another loop, which reads what it may of elements, or none."""
+        if self.draw.random() < 0.6:
+            return ""
+        self.terms = []
+        return (f"    for k in range({self.draw.choice(('n', '1, n', 'n + 5'))}):\n"
+                f"        t0 = math.sin(a * k)\n        if k < len(x):\n"
+                f"            t0 += math.cos({self.float(1)})\n        r = 0.5 * r + t0\n")
 
     def statement(self, depth: int) -> list[str]:
         draw, before = self.draw, list(self.terms)
@@ -73,7 +85,9 @@ class _Program:
                                   "c += 1", f"i = (i * 16807 + {self.integer(0)}) % 2147483647"))]
         elif kind < 7:
             place = draw.choice(("k", "k", "k + 1", f"({self.integer(1)}) % len(out)"))
-            lines = [f"out[{place}] {draw.choice(('=', '+='))} {self.float(1)}"]
+            lines = [draw.choice((f"out[{place}] = {self.float(1)}", f"out[{place}] += a",
+                                  f"out[{place}] += {self.float(1)}", f"out[{place}] = {place}",
+                                  f"np.add.at(out, {place}, {self.float(1)})"))]
         else:
             lines = [f"if {self.condition()}:", *self.indented(depth)]
             self.terms = list(before)
@@ -145,4 +159,5 @@ def _same(found: Any, other: Any) -> bool:
 
 
 if __name__ == "__main__":
+    os.environ["WEFT_CACHE"] = "0"  # where one of both programs would be found as the other
     sys.exit(main("python -m fuzz.elements", check, drawn))

@@ -92,6 +92,7 @@ def test_calls_leave_nothing() -> None:
     assert not call_soak.soak(130_000, lambda mark, counts: None, parts=5)
 
 
+@pytest.mark.long
 def test_clear_cache_unmaps() -> None:
     f = weft.compile(on_recompile="silent")(lambda x: np.tanh(x) * 2)
     f(X)
@@ -104,6 +105,7 @@ def test_clear_cache_unmaps() -> None:
     np.testing.assert_allclose(f(X), np.tanh(X) * 2)
 
 
+@pytest.mark.long
 def test_a_closed_session_unmaps() -> None:
     graph = weft.Graph()
     with graph.as_default():
@@ -135,6 +137,7 @@ def test_no_cycle_keeps_code(function: Callable[..., Any]) -> None:
         gc.enable()
 
 
+@pytest.mark.long
 def test_a_linker_goes_with_its_last_library() -> None:
     """LLVM keeps some of each library until then."""
     def linkers() -> set[int]:

@@ -163,6 +163,7 @@ class LlvmScalars:
 
     def note(self, cond: LlvmValue) -> None:
         """Note that an element is unusual if ``cond`` holds; what is computed of it is nothing."""
+        self.f.notes = True
         before = self.f(f"load i8, ptr {self.unusual}, align 1")
         now = self.f(f"or i8 {before}, {self.f(f'zext i1 {cond.ref} to i8')}")
         self.f.do(f"store i8 {now}, ptr {self.unusual}, align 1")
@@ -288,8 +289,8 @@ class LlvmScalars:
         It is a function of its own, cold, so that the code around stays small.
         """
         if self.usual:
-            self.note(cond)
-            return usual
+            self.note(cond)  # nobody may follow what is computed of the others: it is no value
+            return replace(usual, ref=self.f(f"freeze {usual.type} {usual.ref}"))
         width = max(value.width for value in (cond, usual, *args))
         cond, usual, *wide = (self.splat(value, width) for value in (cond, usual, *args))
         f = self.f

@@ -243,8 +243,9 @@ class _FusedLoop:
             yield steps
 
     def _loop(self, loop: Loop) -> None:
-        f, around = self.f, dict(self._indices)
+        f, around, counts = self.f, dict(self._indices), dict(self._rounds_of)
         index = self._indices[loop.index] = f.alloca("i64", align=8)
+        self._rounds_of.pop(loop.index, None)
         if loop.count is not None:
             self._rounds_of[loop.index] = loop.count
         f.do(f"store i64 0, ptr {index}, align 8")
@@ -257,7 +258,7 @@ class _FusedLoop:
             self._counted(loop, index, weight, self.value(loop.count))
         else:
             self._asked(loop, index, weight)
-        self._indices = around
+        self._indices, self._rounds_of = around, counts
 
     def _counted(self, loop: Loop, index: str, weight: int, count: str) -> None:
         """So many rounds, in pieces without a question: nothing but the work is left in them."""
@@ -364,7 +365,10 @@ class _FusedLoop:
         something in it was unusual."""
         f = self.f
         at = f(f"sub nsw i64 {f(f'load i64, ptr {index}, align 8')}, {begin}")
-        failed = self._call(self.table.tried(part.kernel, not part.in_turn), part.kernel, [
+        code = self.table.tried(part.kernel, not part.in_turn)
+        if code.notes and not part.asks:
+            raise AssertionError(f"{code.name}: nobody asks what it notes")
+        failed = self._call(code, part.kernel, [
             element(f, memory_type(param.type.dtype), rows[param.name], at)
             if param.name in rows else self.address(trial.args[param.name])
             for param in part.kernel.params])

@@ -18,8 +18,8 @@ from ....ir.kernels.operands import offset_of
 from ....ir.plans.plan import Alloc, Launch, Loop, Plan, Window
 from ....ir.record import record
 from ....ir.scalar.primitives import PRIMITIVES
-from ....ir.types import TensorType
-from ...kernel.distribute import Part, distribute, repeated
+from ....ir.types import I64, TensorType
+from ...kernel.distribute import Part, asked, distribute, repeated
 from ...kernel.merge import merge
 
 DEAR = 5  # additions of a round that are independent of the one before, to do them in vectors
@@ -47,6 +47,8 @@ def number_of_rounds(plan: Plan, loop: Loop, changed: Collection[str]) -> Window
         return None
     params = {param.name: arg for param, arg in zip(kernel.params, test[0].args, strict=True)}
     known = params[load.param]
+    if load.indices or load.guard or load.dtype != I64:
+        return None
     return known if known.buffer not in changed and params[store.param] == loop.condition else None
 
 
@@ -75,8 +77,8 @@ def trial_of(
     after = {pair.next: pair.buffer for pair in loop.carried}
     states = {name: after.get(arg.buffer, arg.buffer) for name, arg in args.items()
               if arg.buffer in changed or arg.buffer in after.values()}
-    read = {states[stmt.param] for stmt in kernel.body
-            if isinstance(stmt, Load) and stmt.param in states} | set(after.values())
+    read = {states[stmt.param] for stmt in kernel.body if isinstance(stmt, (Load, Store)) and (
+        stmt.param in states and (isinstance(stmt, Load) or stmt.accumulate))} | set(after.values())
     stored = [stmt.param for stmt in kernel.body if isinstance(stmt, Store)]
     states = {name: state for name, state in states.items()
               if state in read or stored.count(name) > 1}
@@ -84,14 +86,16 @@ def trial_of(
     parts = distribute(kernel, loop.index, states)
     if not parts and whole.asks and _independent(kernel, states) >= DEAR:
         parts = (whole,)
-    asked = max((at for at, part in enumerate(parts, 1) if part.asks), default=0)
+    tried, exchanged = asked(parts), after.keys() | set(after.values())
+    if len(exchanged) < 2 * len(after) or (tried and not set(own) >= exchanged):
+        return None  # pairs go on to others, or are not restored
     lasting = {name for name, arg in args.items() if arg.buffer not in own}
     comes_again = all(_comes_again(part.kernel, loop.index, states, lasting)
-                      for part in parts[:asked])
+                      for part in parts[:tried])
     choices = all(_cost(part.kernel, merged.chosen) <= (CHOICES if part.in_turn else DEAR_CHOICES)
                   for part in parts)
     near = sum(_gain(part.kernel, loop.index, states) for part in parts) >= DEAR
-    return Trial(parts, args, asked) if parts and comes_again and choices and near else None
+    return Trial(parts, args, tried) if parts and comes_again and choices and near else None
 
 
 def _comes_again(
@@ -100,8 +104,10 @@ def _comes_again(
     """Whether rounds may come once more after this part of them: what it stores that is ``lasting``
     they do not read, and they store it to the same places whatever they compute."""
     known = {kernel.body[at].name for at in repeated(kernel.body, index, states)}
-    return all(stmt.param not in states and stmt.guard != stmt.value
-               and known.union((stmt.value,)).issuperset(stmt.operands)
+    return all(stmt.param not in states and not stmt.accumulate
+               and (stmt.guard in known or not stmt.guard) and known.issuperset(
+                   name for index in stmt.indices for name in symbols_of(index)
+                   if name.startswith("%"))
                for stmt in kernel.body if isinstance(stmt, Store) and stmt.param in lasting)
 
 
