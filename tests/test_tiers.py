@@ -131,7 +131,7 @@ def test_each_back_end_is_tested(name: str, runs: dict[str, Tests]) -> None:
 
 def test_functions_of_each_module_of_passes_are_called() -> None:
     """By these tests of the first tier that are not of rows; others call them as well."""
-    files = ["passes/test_split.py", "passes/test_roll.py",
+    files = ["passes/test_forwarding.py", "passes/test_split.py", "passes/test_roll.py",
              "frontend/test_vmap_branches.py", "frontend/test_gpu_devices.py",
              "frontend/test_control_gradients.py"]
     modules = {path for path in PASSES.rglob("*.py") if path.name != "__init__.py"}
