@@ -144,6 +144,7 @@ def test_twice_the_program_is_twice_the_work(
         assert large[name] <= RATIO * small[name] + 2000, name
 
 
+@pytest.mark.long
 def test_twice_the_parameters_are_twice_the_work() -> None:
     def measured(count: int) -> dict[str, int]:
         arrays = [X[:at % 7 + 1] for at in range(count)]

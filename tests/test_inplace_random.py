@@ -24,6 +24,7 @@ def test_programs(part: int) -> None:
         assert outcome.verdict in ("ok", "refused"), (number, outcome.what)
 
 
+@pytest.mark.long
 def test_programs_of_all_kinds_are_drawn() -> None:
     drawn = [program(SEED, number) for number in range(200)]
     features = {feature for each in drawn for feature in each.features}

@@ -54,6 +54,7 @@ def test_programs_are_what_numpy_makes_of_them(first: int) -> None:
     assert len(refused) < 6
 
 
+@pytest.mark.long
 def test_programs_of_all_kinds_are_drawn() -> None:
     """The test above would pass on empty programs, too."""
     seen: set[str] = set()
@@ -313,6 +314,7 @@ def test_a_number_beyond_its_dtype_has_to_be_an_overflow_error(
     assert check(drawn).verdict == "finding"
 
 
+@pytest.mark.long
 def test_an_update_that_threads_lose_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = first_with(lambda drawn: "check shared" in drawn.features and any(
         "assign_add" in step.template for step in drawn.steps) and check(drawn).verdict == "ok"

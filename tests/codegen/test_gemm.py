@@ -345,6 +345,7 @@ def test_operands_that_are_expressions(
         check(Case(*shape, element, layout, symbolic, access, bias=True))
 
 
+@pytest.mark.long
 def test_every_way_of_reading_operands_is_chosen_somewhere() -> None:
     cases = [*spread(WIDEST),
              *(Case(8, 8, 8, layout=layout, access="fused") for layout in LAYOUTS)]

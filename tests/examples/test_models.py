@@ -130,6 +130,7 @@ def test_each_runs(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert (tmp_path / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
 
 
+@pytest.mark.long
 def test_adversaries_are_trained_in_turn() -> None:
     """A fetch set changes the one and leaves the other; its loss is the reference's."""
     model = load("gan")

@@ -394,6 +394,7 @@ def test_a_child_of_a_finalizer_goes_on_with_its_step() -> None:
     assert total.value[0] == 3.0
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
 def test_forks_find_values() -> None:
     total, step = counted(LARGE)

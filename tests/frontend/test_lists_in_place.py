@@ -95,6 +95,7 @@ def by_queue(grid: Any, y: Any, x: Any) -> Any:
     return out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fill", [by_tests, by_branches, by_loops, by_queue])
 def test_flood_fills_copy_no_list(fill: Callable[..., Any]) -> None:
     compiled = weft.compile(fill)

@@ -177,6 +177,7 @@ def test_rounds_that_store_elements_are_loops_soon(program: Callable[..., Any]) 
     np.testing.assert_allclose(compiled(u.copy(), 3), program(u.copy(), 3), rtol=1e-12)
 
 
+@pytest.mark.long
 def test_lists_of_few_large_items_have_no_room_for_one_of_each_round() -> None:
     def frames(u: Any) -> Any:
         found = []

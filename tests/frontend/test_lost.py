@@ -189,6 +189,7 @@ def test_values_held_elsewhere(function: Any, where: str) -> None:
         LOG.clear()
 
 
+@pytest.mark.long
 def test_a_size_and_an_argument_that_are_held() -> None:
     def function(x: Any) -> Any:  # here
         LOG.append(x)

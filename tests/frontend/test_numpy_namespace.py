@@ -173,6 +173,7 @@ def test_axes_may_be_ranges_and_arrays() -> None:
         numpy.testing.assert_array_equal(found, numpy.moveaxis(x, [0, 1], [-2, -1]))
 
 
+@pytest.mark.long
 def test_libraries_compute_with_the_namespace_of_a_traced_array() -> None:
     """scipy asks an array for its namespace where it is told to."""
     code = """

@@ -274,6 +274,7 @@ def test_rounds_of_which_a_value_tells_how_many(sizes: Any, policy: Any) -> None
     assert first.fixed.keys() == {"n"} and not compiled.fixed
 
 
+@pytest.mark.long
 def test_gradients_of_rounds_that_are_measured() -> None:
     def loss(x: Any, n: Any) -> Any:
         return np.sum(np.sin(of_so_many(x, n)[0])) + of_so_many(x, n)[1]

@@ -103,6 +103,7 @@ def test_plain_numpy_reads_variables_of_one_moment() -> None:
     pair.while_moving(look, 3000)
 
 
+@pytest.mark.long
 def test_an_eager_step_reads_variables_of_one_moment() -> None:
     pair = Balance()
 

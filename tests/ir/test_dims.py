@@ -65,6 +65,7 @@ def dims() -> st.SearchStrategy[Any]:
         st.builds(lambda a, k: a % k, inner, st.integers(1, 3))), max_leaves=7)
 
 
+@pytest.mark.long
 @given(dims(), dims())
 @settings(max_examples=150, deadline=None)
 def test_expressions_mean_what_they_are_made_of(a: Any, b: Any) -> None:
@@ -374,6 +375,7 @@ def hard_to_prove(x: Any) -> Any:
     return np.concatenate([cut(y, -1, None, 1), cut(y, None, (2, 0), -1)])
 
 
+@pytest.mark.long
 def test_sizes_are_proved_beside_what_is_required() -> None:
     def function(x: Any) -> Any:
         y = hard_to_prove(x)

@@ -239,6 +239,7 @@ def chain(length: int, shape: tuple[int, ...]) -> Graph:
     return graph
 
 
+@pytest.mark.long
 def test_a_long_chain(capsys: pytest.CaptureFixture[str]) -> None:
     graph = chain(25_000, (4,))
     start = time.perf_counter()

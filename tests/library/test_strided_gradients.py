@@ -59,6 +59,7 @@ def test_gradients(stride: Pair, rate: Pair, kernel: int, pad: Pair, size: int) 
     assert not re.search(r"interior = \([^)]*[1-9]", text)
 
 
+@pytest.mark.long
 def test_one_and_three_axes_and_the_gradient_of_a_gradient() -> None:
     for rank, name in ((1, weft.nn.conv1d), (3, weft.nn.conv3d)):
         x, w = R.normal(size=(1, 2, *(7,) * rank)), R.normal(size=(2, 2, *(3,) * rank))

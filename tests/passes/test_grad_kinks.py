@@ -263,6 +263,7 @@ def test_products_of_zeros_have_second_derivatives(
     np.testing.assert_array_equal(weft.compile(weft.vmap(along))(np.eye(3)), hessian)
 
 
+@pytest.mark.long
 def test_products_over_several_axes_have_third_derivatives() -> None:
     x = np.arange(16.0).reshape(2, 2, 2, 2) - 5  # one element is 0
 

@@ -102,6 +102,7 @@ def printed(program: str, *args: str, **environment: str) -> str:
     return ran.stdout
 
 
+@pytest.mark.long
 def test_a_signal_ends_what_ctypes_calls() -> None:
     """Without native entries, nothing that a handler raises is lost either."""
     program = """

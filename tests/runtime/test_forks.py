@@ -280,6 +280,7 @@ def test_a_child_uses_what_other_threads_had(lock: str, use: str) -> None:
     assert said.split() == ["0"]
 
 
+@pytest.mark.long
 def test_events_are_whole_in_a_child() -> None:
     """A fork waits for what is being written, and the file has every event of both."""
     pytest.importorskip("tensorboardX")

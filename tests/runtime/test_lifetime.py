@@ -164,6 +164,7 @@ def test_results_outlive_their_function() -> None:
     np.testing.assert_array_equal(view, np.full(4, 2, np.float32))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("captured", [False, True])
 def test_a_direct_callable_outlives_its_function(captured: bool) -> None:
     more = np.arange(7.0) if captured else 0.0
@@ -322,6 +323,7 @@ def test_a_forked_child_drops_functions_while_the_parent_compiles() -> None:
     assert (done.returncode, done.stdout) == (0, "[0, 0, 0, 0, 0] 5.0\n"), done.stderr
 
 
+@pytest.mark.long
 def test_a_forked_child_compiles_and_drops() -> None:
     functions = [weft.compile(lambda x, n=n: x * n) for n in range(20)]
     for f in functions:

@@ -108,6 +108,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Case]:
             **of_artifacts(tmp_path_factory.mktemp("artifact") / "m")}
 
 
+@pytest.mark.long
 def test_each_waits_for_its_lock(cases: dict[str, Case]) -> None:
     for held in {id(lock): lock for lock, _ in cases.values()}.values():
         waiting = {name: threading.Thread(target=operation, daemon=True)
