@@ -16,9 +16,9 @@ from ...ir.ops.places.view import unravel
 from ...ir.plans.plan import CheckSite, KernelCall
 from ...ir.record import record, replace
 from ...ir.types import I64, TensorType
+from .axes.unroll import with_short_axes_unrolled
 from .lower import Lowering
-from .rounds import lower_rounds
-from .unroll import with_short_axes_unrolled
+from .rounds.whole import lower_rounds
 
 
 def lower_scatter(low: Lowering, name: str) -> Kernel:

@@ -52,9 +52,9 @@ from ...ir.plans.calls import Call, split_kernels
 from ...ir.plans.plan import KernelCall
 from ...ir.record import record, replace
 from ...ir.types import BOOL, I64, TensorType
-from .across import columns_across, sums_across
+from .axes.across import columns_across, sums_across
+from .axes.walks import vector_axis
 from .order import CHUNK
-from .walks import vector_axis
 
 PART = 64            # chunks of a part of one row; of several, fewer
 LONG = 1 << 18       # elements, below which one core is enough

@@ -20,7 +20,7 @@ from ...ir.indices.walk import evaluate
 from ...ir.kernels.kernel import Contract, Kernel
 from ...ir.machine import Machine
 from ...ir.record import replace
-from ..kernel.sides import Grouping, extent_of, groupings
+from ..kernel.axes.sides import Grouping, extent_of, groupings
 from .access import operand_access
 from .gemm_plan import plan_gemm
 from .runs import stored_run

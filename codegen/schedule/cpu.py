@@ -15,14 +15,12 @@ from ...ir.kernels.workspace import local_bytes
 from ...ir.machine import Machine
 from ...ir.plans.stack import SCRATCH_BYTES
 from ...ir.record import replace
-from ..kernel.across import columns_across, sums_across
-from ..kernel.axes import with_periods
-from ..kernel.collapse import does_nothing, with_few_axes
-from ..kernel.searches import with_searches
-from ..kernel.sides import extent_of, sides_of, with_whole_rows
-from ..kernel.stages import needs_stages, sums_again, with_stages
-from ..kernel.unroll import with_stacks_unrolled
-from ..kernel.walks import (
+from ..kernel.axes.across import columns_across, sums_across
+from ..kernel.axes.collapse import does_nothing, with_few_axes
+from ..kernel.axes.rewrite import with_periods
+from ..kernel.axes.sides import extent_of, sides_of, with_whole_rows
+from ..kernel.axes.unroll import with_stacks_unrolled
+from ..kernel.axes.walks import (
     crosses,
     in_task_order,
     unit_strides,
@@ -30,6 +28,8 @@ from ..kernel.walks import (
     walks_across,
     walks_along,
 )
+from ..kernel.searches import with_searches
+from ..kernel.stages import needs_stages, sums_again, with_stages
 from .contract import tile_contract, tiled
 from .vectors import schedule
 

@@ -19,10 +19,10 @@ from ...ir.kernels.kernel import (
 )
 from ...ir.kernels.tiling import power_of_two
 from ...ir.record import replace
-from ..kernel.collapse import does_nothing, with_few_axes
-from ..kernel.sides import extent_of, sides_of, with_whole_rows
+from ..kernel.axes.collapse import does_nothing, with_few_axes
+from ..kernel.axes.sides import extent_of, sides_of, with_whole_rows
+from ..kernel.axes.walks import crosses, in_task_order, vector_axis
 from ..kernel.stages import needs_stages
-from ..kernel.walks import crosses, in_task_order, vector_axis
 from .programs import schedule_programs
 
 ROWS = 16          # of a product and what follows it: the least that tl.dot takes

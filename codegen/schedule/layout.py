@@ -30,7 +30,7 @@ from ...ir.kernels.kernel import (
 from ...ir.kernels.tiling import power_of_two
 from ...ir.record import record, replace
 from ...ir.types import F32
-from ..kernel.axes import without_unit_axes
+from ..kernel.axes.rewrite import without_unit_axes
 from ..kernel.live import live
 
 MAX_ELEMENTS = 1 << 20  # of one tile: Triton's own limit

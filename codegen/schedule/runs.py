@@ -8,7 +8,7 @@ from ...ir.indices.affine import coefficient
 from ...ir.indices.runs import longest_run, walked
 from ...ir.kernels.kernel import Kernel, Load, Stmt, Store
 from ...ir.kernels.operands import offset_of
-from ..kernel.axes import rewrite_indices
+from ..kernel.axes.rewrite import rewrite_indices
 
 
 def in_runs(kernel: Kernel, axis: str, run: int) -> Kernel:

@@ -39,7 +39,7 @@ from ...ir.kernels.schedule import (
 from ...ir.kernels.tiling import power_of_two
 from ...ir.machine import Machine
 from ...ir.record import record, replace
-from ..kernel.across import sums_across
+from ..kernel.axes.across import sums_across
 from ..kernel.cost import is_composite
 from ..kernel.domain.pieces import splits_of
 from ..kernel.nest import Loop, axes_used, behind_effects, inside, nest

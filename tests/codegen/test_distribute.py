@@ -14,8 +14,8 @@ from fenced import Fenced
 from fuzz import elements
 
 import weft
-from weft.codegen.kernel.distribute import distribute
-from weft.codegen.kernel.merge import merge
+from weft.codegen.kernel.rounds.distribute import distribute
+from weft.codegen.kernel.rounds.merge import merge
 from weft.ir.plans.plan import Loop, Window
 from weft.ir.text.parser import parse_kernel, parse_plan
 from weft.ir.text.printer import print_kernel

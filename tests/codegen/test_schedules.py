@@ -15,7 +15,7 @@ import pytest
 from texts import without_places
 
 import weft
-from weft.codegen.kernel.walks import unit_strides, vector_axis
+from weft.codegen.kernel.axes.walks import unit_strides, vector_axis
 from weft.codegen.schedule.gemm_plan import AVX2, AVX512, NEON, Access, plan_gemm
 from weft.codegen.schedule.gpu import LONGEST_ROW
 from weft.ir.machine import GPU, Machine

@@ -14,7 +14,7 @@ from native_kernel import run_native
 from numpy.lib.stride_tricks import sliding_window_view
 
 import weft
-from weft.codegen.kernel.sides import Grouping, groupings
+from weft.codegen.kernel.axes.sides import Grouping, groupings
 from weft.codegen.schedule import contract as blocking
 from weft.ir.indices.index import row_major, symbol
 from weft.ir.indices.runs import longest_run

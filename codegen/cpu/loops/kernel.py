@@ -42,7 +42,7 @@ from ....ir.machine import Machine
 from ....ir.plans.plan import tasks_of
 from ....ir.record import replace
 from ....ir.types import BOOL, DType
-from ...kernel.across import FEWEST_ROWS
+from ...kernel.axes.across import FEWEST_ROWS
 from ...kernel.domain.pieces import all_ranges, piece
 from ...kernel.domain.windows import needed
 from ...kernel.nest import Ends, Loop, inside, nest

@@ -35,7 +35,7 @@ from ....ir.plans.plan import (
 )
 from ....ir.types import TensorType
 from ....ir.verify.lives import buffers_of, reads_and_writes
-from ...kernel.distribute import Part
+from ...kernel.rounds.distribute import Part
 from ..dims import emit_dim
 from ..host.layout import element
 from ..host.poll import ask_at_times, return_status

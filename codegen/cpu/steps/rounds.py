@@ -19,8 +19,8 @@ from ....ir.plans.plan import Alloc, Launch, Loop, Plan, Window
 from ....ir.record import record
 from ....ir.scalar.primitives import PRIMITIVES
 from ....ir.types import I64, TensorType
-from ...kernel.distribute import Part, asked, distribute, repeated
-from ...kernel.merge import merge
+from ...kernel.rounds.distribute import Part, asked, distribute, repeated
+from ...kernel.rounds.merge import merge
 
 DEAR = 5  # additions of a round that are independent of the one before, to do them in vectors
 # Additions of ways of branches, taken or not, that are computed in turn, and in vectors.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...ir.indices.affine import coefficient
-from ...ir.indices.index import row_major
-from ...ir.indices.runs import run_along
-from ...ir.kernels.kernel import Axis, Carry, Contract, Kernel, Load, Reduce, Store
+from ....ir.indices.affine import coefficient
+from ....ir.indices.index import row_major
+from ....ir.indices.runs import run_along
+from ....ir.kernels.kernel import Axis, Carry, Contract, Kernel, Load, Reduce, Store
 
 FEWEST = 16  # elements that fill a vector
 

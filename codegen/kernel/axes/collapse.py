@@ -8,12 +8,12 @@ sum become one, and so do adjacent axes that every access walks as one.
 
 from __future__ import annotations
 
-from ...ir.indices.affine import coefficient
-from ...ir.indices.index import Dim, row_major, symbol
-from ...ir.indices.walk import substitute
-from ...ir.kernels.kernel import Axis, Index, Kernel, Load, Stmt, Store, index_exprs
-from ...ir.record import replace
-from .axes import with_joined_sums, without_unit_axes
+from ....ir.indices.affine import coefficient
+from ....ir.indices.index import Dim, row_major, symbol
+from ....ir.indices.walk import substitute
+from ....ir.kernels.kernel import Axis, Index, Kernel, Load, Stmt, Store, index_exprs
+from ....ir.record import replace
+from .rewrite import with_joined_sums, without_unit_axes
 
 
 def with_few_axes(kernel: Kernel) -> Kernel:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...ir.indices.index import (
+from ....ir.indices.index import (
     Dim,
     Quotient,
     Remainder,
@@ -15,8 +15,8 @@ from ...ir.indices.index import (
     symbols_of,
     terms_of,
 )
-from ...ir.indices.walk import substitute
-from ...ir.kernels.kernel import (
+from ....ir.indices.walk import substitute
+from ....ir.kernels.kernel import (
     Axis,
     Contract,
     Index,
@@ -27,8 +27,8 @@ from ...ir.kernels.kernel import (
     Store,
     index_exprs,
 )
-from ...ir.ops.places.view import unravel
-from ...ir.record import replace
+from ....ir.ops.places.view import unravel
+from ....ir.record import replace
 
 SHORTEST = 64  # elements of a run that is worth a loop of its own
 

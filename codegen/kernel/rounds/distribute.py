@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from ...ir.indices.index import symbols_of
-from ...ir.kernels.kernel import (
+from ....ir.indices.index import symbols_of
+from ....ir.kernels.kernel import (
     Apply,
     Check,
     Const,
@@ -28,9 +28,9 @@ from ...ir.kernels.kernel import (
     Store,
     index_exprs,
 )
-from ...ir.record import record, replace
-from ...ir.scalar.primitives import PRIMITIVES
-from ...ir.types import TensorType
+from ....ir.record import record, replace
+from ....ir.scalar.primitives import PRIMITIVES
+from ....ir.types import TensorType
 
 DEAR = 12  # additions of a round that are worth to be a part
 ROWS = 8   # at most

@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from ...ir.indices.affine import coefficient
-from ...ir.indices.index import symbols_of
-from ...ir.indices.walk import substitute
-from ...ir.kernels.combine import identity
-from ...ir.kernels.kernel import (
+from ....ir.indices.affine import coefficient
+from ....ir.indices.index import symbols_of
+from ....ir.indices.walk import substitute
+from ....ir.kernels.combine import identity
+from ....ir.kernels.kernel import (
     Apply,
     Carry,
     Const,
@@ -32,9 +32,9 @@ from ...ir.kernels.kernel import (
     rename_values,
     summed_axes,
 )
-from ...ir.kernels.operands import offset_of
-from ...ir.record import replace
-from .live import live
+from ....ir.kernels.operands import offset_of
+from ....ir.record import replace
+from ..live import live
 
 SHORT = 8  # elements
 STACKED = 4  # arrays along a last axis

@@ -14,15 +14,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
-from ...ir.graph import Value, control_of
-from ...ir.indices.index import Dim
-from ...ir.indices.space import Index
-from ...ir.kernels.build import Scalar
-from ...ir.kernels.kernel import Kernel, Param
-from ...ir.ops.control.region import Looping
-from ...ir.record import field, record, replace
-from ...ir.rounds import common_shape
-from .lower import Evaluator, Lowering
+from ....ir.graph import Value, control_of
+from ....ir.indices.index import Dim
+from ....ir.indices.space import Index
+from ....ir.kernels.build import Scalar
+from ....ir.kernels.kernel import Kernel, Param
+from ....ir.ops.control.region import Looping
+from ....ir.record import field, record, replace
+from ....ir.rounds import common_shape
+from ..lower import Evaluator, Lowering
 
 
 @record

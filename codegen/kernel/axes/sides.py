@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from ...ir.kernels.kernel import Axis, Carry, Contract, Kernel, Reduce
-from ...ir.record import record, replace
-from .axes import joined
+from ....ir.kernels.kernel import Axis, Carry, Contract, Kernel, Reduce
+from ....ir.record import record, replace
+from .rewrite import joined
 
 UNKNOWN = 1 << 20  # stands in for an extent that is known at run time only
 

@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from types import MappingProxyType
 
-from ...ir.indices.affine import coefficient
-from ...ir.indices.index import Dim, is_natural, symbols_of
-from ...ir.indices.walk import substitute
-from ...ir.kernels.kernel import (
+from ....ir.indices.affine import coefficient
+from ....ir.indices.index import Dim, is_natural, symbols_of
+from ....ir.indices.walk import substitute
+from ....ir.kernels.kernel import (
     Apply,
     Check,
     Const,
@@ -32,7 +32,7 @@ from ...ir.kernels.kernel import (
     Store,
     rename_values,
 )
-from ...ir.plans.plan import (
+from ....ir.plans.plan import (
     Alloc,
     Branch,
     Copy,
@@ -44,10 +44,10 @@ from ...ir.plans.plan import (
     all_steps,
     window_type,
 )
-from ...ir.record import record, replace
-from ...ir.types import BOOL, I64, DType, TensorType
+from ....ir.record import record, replace
+from ....ir.types import BOOL, I64, DType, TensorType
+from ..live import live
 from .distribute import may_be_unusual
-from .live import live
 
 _SIMPLE = (Const, Index, Load, Apply, Store, Check)
 

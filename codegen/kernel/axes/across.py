@@ -6,10 +6,10 @@ row, and its sums are in memory, instead of a few cache lines of each row after 
 
 from __future__ import annotations
 
-from ...ir.indices.index import Dim
-from ...ir.kernels.cost import is_heavy
-from ...ir.kernels.kernel import Apply, Check, Const, Index, Kernel, Load, Reduce, Search, Store
-from ...ir.kernels.tiling import power_of_two
+from ....ir.indices.index import Dim
+from ....ir.kernels.cost import is_heavy
+from ....ir.kernels.kernel import Apply, Check, Const, Index, Kernel, Load, Reduce, Search, Store
+from ....ir.kernels.tiling import power_of_two
 from .walks import unit_strides
 
 FEWEST_ROWS = 256       # of which each lane has several
