@@ -1,6 +1,7 @@
 """What a function traces with: attempts, each with what the one before has lacked.
 
-    n is asked for as a size     n is static from now on: each of its values has its own program
+    n is asked for as a size     n is static until a call has another one, and such sizes are
+                                 measured from then on; or else each n has its own program
     a list grows without an end  it has capacity for FIRST items; where a step needs more, for TIMES
                                  as many, in a program that is made anew
     x[:n] in a loop              n is static until a call has another one, and traced from then on
@@ -41,8 +42,8 @@ class Attempts:
     ) -> None:
         self.signature, self._lock, self._first = signature, lock, request
         self.fixed: Mapping[str, str] = {}
-        self._sizes: dict[str, Any] = {}  # of these, those that say sizes in loops, and which
-        self._varying: set[str] = set()   # numbers that did
+        self._tried: dict[str, Any] = {}  # of these, those of one value until now, and which
+        self._varying: set[str] = set()   # numbers that have had several
         self.capacity = FIRST
 
     def more_capacity(self) -> bool:
@@ -117,6 +118,7 @@ class Attempts:
                         raise optional or first or problem
                     if not names:
                         first = problem
+                    self._try(names.intersection(call.numbers(int)), call)
                     self._fix({**self.fixed, **dict.fromkeys(
                         names or call.numbers(int), _reason(problem, call, names))})
                 call = call.with_fixed(self.fixed)
@@ -125,8 +127,8 @@ class Attempts:
 
     def _request(self, call: Call) -> Request:
         """What to begin with: no capacity, if a number may say how long lists become."""
-        return replace(self._first, loops=Loops(), capacity=0 if call.numbers(
-            bool, int, float) else self.capacity)
+        return replace(self._first, loops=Loops(), varying=frozenset(self._varying),
+                       capacity=0 if call.numbers(bool, int, float) else self.capacity)
 
     def _has_sizes(self, need: Need, call: Call) -> bool:
         """Whether the numbers that say sizes in loops are static from now on."""
@@ -134,24 +136,29 @@ class Attempts:
             if not need.static.issubset(call.numbers(int)) or need.static & self._varying:
                 return False
             if call.signature.fixed == self.fixed.keys():
-                self._sizes.update((name, leaf) for name, leaf in zip(
-                    call.names, call.leaves, strict=True) if name in need.static)
+                self._try(need.static, call)
                 self._fix({**self.fixed, **dict.fromkeys(need.static, _SIZES)})
             return True
 
+    def _try(self, names: frozenset[str], call: Call) -> None:
+        """Have numbers be static until a call has others, unless one had already."""
+        if self._first.measures:
+            self._tried.update((name, leaf) for name, leaf in zip(
+                call.names, call.leaves, strict=True) if name in names - self._varying)
+
     def _varied(self, call: Call) -> Call:
-        """A call in which numbers that have said sizes are not static any more, if it has others
-        than the one before."""
+        """A call in which numbers that were static for one value are not any more, if it has
+        others than the one before."""
         with self._lock:
-            if not self._sizes:
+            if not self._tried:
                 return call
-            traced = call.with_fixed(self.fixed.keys() - self._sizes.keys())
+            traced = call.with_fixed(self.fixed.keys() - self._tried.keys())
             others = {name for name, leaf in zip(traced.names, traced.leaves, strict=True)
-                      if name in self._sizes and (type(leaf) is not int
-                                                  or leaf != self._sizes[name])}
+                      if name in self._tried and (type(leaf) is not int
+                                                  or leaf != self._tried[name])}
             if others:
                 self._varying |= others
-                self._sizes = {name: size for name, size in self._sizes.items()
+                self._tried = {name: size for name, size in self._tried.items()
                                if name not in others}
                 self._fix({name: why for name, why in self.fixed.items() if name not in others})
             return call.with_fixed(self.fixed)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import cast
 
-from ...ir.graph import Graph, Value
+from ...ir.graph import Graph, Value, constant_of
 from ...ir.indices.dims import Requirement, inner_requirements, node_requirements
 from ...ir.indices.index import Dim, Expr, symbol, symbols_of
 from ...ir.indices.proof import nonnegative
@@ -18,7 +18,12 @@ from ...ir.ops.table import OPS
 from ...ir.plans.partition import sizes_measured
 from ...ir.types import I64
 from .arrays.selection import computed_alike
-from .context.distance import is_natural_in_rounds, told_by_rounds
+from .context.distance import (
+    is_natural_in_rounds,
+    multiple,
+    tell_size,
+    told_by_rounds,
+)
 from .context.recorder import TraceContext
 from .values.tracer import SymbolicDim, Tracer
 
@@ -34,20 +39,25 @@ def size_of(number: Tracer) -> Dim:
     known = _known(ctx, value)
     if known is not None:
         return known
+    factor, rest = multiple(ctx, value)
     name = ctx.root.graph.unique_name("size")
     size = symbol(name)
 
     def emit() -> None:
-        wide = value if value.dtype == I64 else ctx.builder.cast(value, dtype=I64)
-        ctx.builder.emit(OPS["extent"], (wide,), {"size": size})
+        whole = value if value.dtype == I64 else ctx.builder.cast(value, dtype=I64)
+        if factor > 1:
+            whole = ctx.builder.floordiv(ctx.builder.sub(whole, rest), factor)
+        ctx.root.numbers[name] = ctx, whole
+        ctx.builder.emit(OPS["extent"], (whole,), {"size": size})
 
-    ctx.root.numbers[name] = ctx, value
-    ctx.apply(emit, ())
-    ctx.extents.append((value, size))
-    return size
+    ctx.apply(emit, ())  # which asks that it is not negative
+    found = _floored(ctx, value) or size * factor + rest
+    ctx.extents.append((value, found))
+    tell_size(ctx, value, found)
+    return found
 
 
-def _known(ctx: TraceContext, value: Value) -> Expr | None:
+def _known(ctx: TraceContext, value: Value) -> Dim | None:
     """The size that the number is by now, in this trace or one around."""
     while True:
         for other, size in ctx.extents:
@@ -57,6 +67,16 @@ def _known(ctx: TraceContext, value: Value) -> Expr | None:
         if outer is None:
             return None
         ctx, value = cast(TraceContext, outer.ctx), outer.operand()
+
+
+def _floored(ctx: TraceContext, value: Value) -> Dim | None:
+    """The size of ``np.arange(n)`` or of ``range(n)`` for a number n that is not negative."""
+    for other, size in ctx.extents:
+        node = other.node
+        if node is not None and node.op is OPS["maximum"] and constant_of(node.inputs[1]) == 0 and (
+                computed_alike(node.inputs[0], value)):
+            return size
+    return None
 
 
 def asks_where_it_may_not_be(graph: Graph, asserts: bool) -> bool:

@@ -391,9 +391,9 @@ def as_number(dim: Dim) -> Any:
 
 def is_choice(x: Any) -> bool:
     """True for a number that is made of Python's among the arguments alone, which become static
-    when it is asked for."""
-    return isinstance(x, Tracer) and x.weak and not isinstance(x, SymbolicDim) and bool(
-        numbers_behind(x.ctx, x.value))
+    when it is asked for, unless all of these vary from call to call."""
+    return isinstance(x, Tracer) and x.weak and not isinstance(x, SymbolicDim) and not (
+        numbers_behind(x.ctx, x.value) <= current().request.varying)
 
 
 def as_int(x: Any, what: str) -> int:

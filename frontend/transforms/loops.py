@@ -20,7 +20,7 @@ from ..face import tree
 from ..face.source import definition, user_loc
 from ..tracing.arrays.selection import computed_alike
 from ..tracing.context.active import current
-from ..tracing.context.distance import goes_by_rounds, tell_end
+from ..tracing.context.distance import goes_by_rounds, in_round, tell_end
 from ..tracing.context.recorder import TraceContext
 from ..tracing.operand import cast, matched, to_tracer
 from ..tracing.trace import Region, trace_region
@@ -195,7 +195,9 @@ def scanned(
                             hint="return a pair; y may be None")
             return carry.fitted(out[0]), out[1]
 
-        return trace_region(body, [*carry.slots, *row_slots], args, name_of_body(function, what))
+        with in_round(ctx, name):
+            return trace_region(body, [*carry.slots, *row_slots], args,
+                                name_of_body(function, what))
 
     first = _Carry(what, function, tuple(Slot.of(x) for x in leaves), structure)
     carry, leaves, region = _until_stable(ctx, first, leaves, trace)
@@ -255,8 +257,9 @@ def rounds(
         return _index(name) if what in ("fori_loop", "for") else None
 
     def trace(carry: _Carry) -> Region:
-        return trace_region(lambda state: carry.fitted(body(carry.begun(state), index())),
-                            carry.slots, args, name_of_body(function, "body"))
+        with in_round(ctx, name):
+            return trace_region(lambda state: carry.fitted(body(carry.begun(state), index())),
+                                carry.slots, args, name_of_body(function, "body"))
 
     def tested(state: Any) -> Tracer:
         found = cond(carry.begun(state), index())

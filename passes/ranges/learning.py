@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from ...ir.graph import Node, Value, constant_of
-from ...ir.indices.index import Dim, Expr, symbols_of
+from ...ir.indices.index import Dim, Expr, symbol, symbols_of
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
 from ...ir.types import BOOL
@@ -25,14 +25,37 @@ def learn_node(ranges: Ranges, node: Node) -> None:
         return
     (result,) = node.results
     if node.op.kind is Kind.EXTENT:
-        size = ranges.expr(node.inputs[0])
-        ranges.bound(min(symbols_of(node.attrs["size"])), (0, size), (size,))
+        _measure(ranges, node.inputs[0], min(symbols_of(node.attrs["size"])))
     if result.dtype == BOOL and (rule := _TRUTHS.get(node.op.name)) is not None:
         ranges.truths[result] = rule(ranges, node)
     elif result.dtype.is_int and (form := _FORMS.get(node.op.name)) is not None:
         found = form(ranges, node)
         if found is not None:
             ranges.exprs[result] = found
+
+
+def _measure(ranges: Ranges, number: Value, size: str) -> None:
+    """A size is a number. What is told by that number, or is so much more, goes by the size from
+    here on, as loops and arrays do; by that of ``np.arange(n)``, where n is measured after it."""
+    expr = ranges.expr(number)
+    before = next((name for name, limits in ranges.limits.items() if name[0] != "%" and any(
+        _is_floored(ranges, low, expr) for low in limits.low)), None)
+    if before is None:
+        made = ranges.bound(size, (0, expr), (expr,))
+    else:
+        made = symbol(before)
+        ranges.bound(size, (0, made), (made,))
+    for value, other in list(ranges.exprs.items()):
+        more = other - expr
+        if isinstance(more, int) and not isinstance(other, int):
+            ranges.exprs[value] = made + more
+
+
+def _is_floored(ranges: Ranges, low: Dim, expr: Dim) -> bool:
+    """Whether a bound is the maximum of an expression and 0."""
+    return isinstance(low, Expr) and any(
+        low == symbol(name) and set(ranges.limits[name].least) == {expr, 0}
+        for name in symbols_of(low) if name in ranges.limits)
 
 
 def exact(ranges: Ranges, node: Node) -> Dim | None:
@@ -91,7 +114,18 @@ def _same(ranges: Ranges, node: Node) -> Dim | None:
         return None
     if ranges.is_uniform(expr) or (value.shape == result.shape and node.op is OPS["cast"]):
         return expr
-    return _between(ranges, result, ranges.least(expr), ranges.most(expr))
+    return _other_element(ranges, result, expr)
+
+
+def _other_element(ranges: Ranges, value: Value, expr: Dim) -> Expr:
+    """An element of an array of which others are an expression: within its bounds."""
+    apart = [name for name in symbols_of(expr) if not ranges.is_uniform(symbol(name))]
+    if len(apart) == 1 and apart[0] not in symbols_of(rest := expr - symbol(apart[0])):
+        limits = ranges.limits[apart[0]]
+        low, high = ([rest + end for end in ends if ranges.is_uniform(end)]
+                     for ends in (limits.low, limits.high))
+        return ranges.some(value.dtype, low, high, scalar=not value.shape)
+    return _between(ranges, value, ranges.least(expr), ranges.most(expr))
 
 
 def _between(ranges: Ranges, value: Value, low: int | None, high: int | None) -> Expr:
@@ -143,11 +177,11 @@ def _chosen(ranges: Ranges, node: Node) -> Dim | None:
 
 def _remainder(ranges: Ranges, node: Node) -> Dim | None:
     a, b = map(ranges.expr, node.inputs)
-    if not isinstance(b, int) or b <= 0:
+    if not ranges.holds(b - 1) or not ranges.is_uniform(b):
         return None
     if ranges.holds(a) and ranges.holds(b - 1 - a):
         return a
-    return _between(ranges, node.results[0], 0, b - 1)
+    return ranges.some(node.results[0].dtype, [0], [b - 1], scalar=not node.results[0].shape)
 
 
 def _quotient(ranges: Ranges, node: Node) -> Dim | None:

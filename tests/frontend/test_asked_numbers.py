@@ -40,12 +40,85 @@ def wave(points: int, steps: int, speed: float) -> Any:
 
 
 def test_sizes_become_static_and_factors_stay_traced() -> None:
-    made = same(wave, (5, 3, 0.5), (5, 3, 0.25), (6, 3, 0.5))
+    made = same(wave, (5, 3, 0.5), (5, 3, 0.25))
     assert set(made.fixed) == {"points", "steps"}
-    assert len(made.signatures) == 2
-    assert all(types == {"speed": "float"} for types in made.signatures)
-    assert "'points' is static: it is a number whose value is asked for at test" in str(
+    same(wave, (5, 3, 0.5), (6, 3, 0.5))
+    made(6, 3, 0.5)
+    assert set(made.fixed) == {"steps"}  # of one value until now
+    assert [set(types) for types in made.signatures] == [{"speed"}, {"points", "speed"}]
+    assert "'steps' is static: it is a number whose value is asked for at test" in str(
         made.explain())
+
+
+def ramp(x: float, n: int) -> Any:
+    y = np.zeros(n)
+    for i in range(n):
+        y[i] = x * i
+    return y
+
+
+def triangle(x: float, n: int) -> Any:
+    rows = np.zeros((n, n))
+    for i in range(n):
+        rows[i, 0] = x
+        for j in range(1, i + 1):
+            rows[i, j] = rows[i - 1, j - 1] + rows[i - 1, j]
+    return rows
+
+
+def in_bins(x: float, n: int) -> Any:
+    edges = np.linspace(0, x, n + 1)
+    return edges, np.arange(2 * n).reshape(n, 2).sum(1), np.eye(n)[:, ::2], edges.reshape(-1, 1)
+
+
+def sieved(x: float, n: int) -> Any:
+    prime = np.ones(n + 1, bool)
+    for i in range(2, int(n ** 0.5) + 1):
+        if prime[i]:
+            for j in range(i * i, n + 1, i):
+                prime[j] = False
+    return x, prime[2:].sum(), np.nonzero(prime)[0]
+
+
+def turned(x: float, n: int) -> Any:
+    y, old = np.arange(n) * x, np.zeros(n)
+    for i in range(n):
+        old[i] = y[(i - 1) % n] + y[(i + 1) % n]
+    return np.roll(old, 2)
+
+
+@pytest.mark.parametrize("function", [ramp, triangle, in_bins, sieved, turned])
+def test_a_size_is_traced_from_its_second_value_on(function: Callable[..., Any]) -> None:
+    compiled = weft.compile(function)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for n in (5, 4, 9, 1, 17, 5, 0 if function is not sieved else 3):
+            for got, want in zip(weft.tree.leaves(compiled(0.5, n)),
+                                 weft.tree.leaves(function(0.5, n)), strict=True):
+                np.testing.assert_allclose(got, want, rtol=1e-14, strict=True)
+    assert len(compiled.signatures) == 2 and not compiled.fixed
+    with pytest.raises((ValueError, IndexError)):
+        compiled(0.5, -3)
+    np.testing.assert_allclose(weft.tree.leaves(compiled(0.5, 6))[0],
+                               weft.tree.leaves(function(0.5, 6))[0])
+
+
+@pytest.mark.parametrize("function", [ramp, triangle])
+def test_what_a_size_says_of_indices(function: Callable[..., Any]) -> None:
+    """Loops and arrays that go by one number need no check of an index, nor of their rounds."""
+    compiled = weft.compile(function)
+    compiled(0.5, 4)
+    compiled(0.5, 5)
+    text = compiled.lower(0.5, 6).as_text("plan")
+    assert "measure size = %n" in text and "in size" in text
+    assert "W124" not in text and "while" not in text
+
+
+def test_a_number_that_has_to_be_known_is_static_for_good() -> None:
+    compiled = weft.compile(lambda x, k: np.concatenate([x] * k), on_recompile="silent")
+    for k in (1, 2, 3):
+        np.testing.assert_array_equal(compiled(X, k), np.concatenate([X] * k))
+    assert set(compiled.fixed) == {"k"} and len(compiled.signatures) == 3
 
 
 # -- numbers that say sizes in loops ------------------------------------------------------------
@@ -206,7 +279,7 @@ def test_a_computed_number_of_an_array_is_a_size() -> None:
 
 
 def test_each_value_of_a_size_warns_and_a_choice_does_not() -> None:
-    f = weft.compile(lambda n: np.arange(n))
+    f = weft.compile(lambda n: np.concatenate([X] * n))
     f(2)
     with pytest.warns(weft.RecompileWarning, match="n 2 -> 3 at .*static, as it is a number whose"):
         f(3)

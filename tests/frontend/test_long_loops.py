@@ -128,6 +128,67 @@ def test_graphs_do_not_grow_with_the_rounds(program: Callable[..., Any]) -> None
     assert size(2000) == size(5000)
 
 
+def spiral(n: int) -> Any:
+    a = np.zeros((n, n), np.int32)
+    r, c, dr, dc = 0, 0, 0, 1
+    for k in range(n * n):
+        a[r, c] = k + 1
+        if not (0 <= r + dr < n and 0 <= c + dc < n) or a[r + dr, c + dc] != 0:
+            dr, dc = dc, -dr
+        r += dr
+        c += dc
+    return a
+
+
+def partitions(n: int) -> Any:
+    p = np.zeros(n + 1, np.int64)
+    p[0] = 1
+    for k in range(1, n + 1):
+        for j in range(k, n + 1):
+            p[j] += p[j - k]
+    return p
+
+
+def queens(n: int) -> Any:
+    columns, row, count = np.full(n, -1), 0, 0
+    while row >= 0:
+        columns[row] += 1
+        if columns[row] == n:
+            columns[row] = -1
+            row -= 1
+            continue
+        for r in range(row):
+            if columns[r] == columns[row] or abs(columns[r] - columns[row]) == row - r:
+                break
+        else:
+            if row == n - 1:
+                count += 1
+            else:
+                row += 1
+    return count
+
+
+@pytest.mark.parametrize(("program", "n"), [(spiral, 100), (partitions, 300), (queens, 7)])
+def test_rounds_of_which_all_is_known_are_native_where_they_are_many(
+    program: Callable[..., Any], n: int
+) -> None:
+    """They draw no node, however many they are; Python is no place for a million of them."""
+    compiled = weft.compile(program)
+    np.testing.assert_array_equal(compiled(n), program(n), strict=True)
+    assert any(node.op.control is not None for node in compiled.trace(n).graph.nodes)
+
+
+def test_sizes_that_many_rounds_compute_are_known() -> None:
+    """A loop whose result has to be known is traced round by round after all."""
+    def padded(x: Any) -> Any:
+        n = 0
+        for k in range(6000):
+            n += k % 3
+        return x + [0] * (n // 3000)
+
+    assert weft.compile(padded)([1, 2]) == padded([1, 2])
+
+
 def test_rounds_that_differ_in_their_sizes_are_a_loop_sooner() -> None:
     """Each of them would be a kernel of its own, which are never found to be equal."""
     def size(rounds: int) -> int:

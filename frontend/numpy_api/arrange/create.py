@@ -220,8 +220,8 @@ def _computed(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
             return first_of(cast(rows, np.dtype(dtype or kind)), number)
     count: Any = np.maximum(np.ceil(np.divide(np.subtract(stop, start), step)), 0)
     if kind.kind != "f":
-        ways: Any = np.subtract(stop, start)
-        count = np.maximum(-np.floor_divide(-ways, step), 0)
+        ways: Any = stop if type(start) is int and start == 0 else np.subtract(stop, start)
+        count = np.maximum(ways if whole and step == 1 else -np.floor_divide(-ways, step), 0)
     size = as_dim(cast(strong(count), _I64))
     numbers = current().emit("iota", axis=0, dtype=_dtype(_I64), shape=(size,))
     first = cast(strong(start), kind)

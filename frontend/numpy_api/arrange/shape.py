@@ -17,6 +17,7 @@ from ....ir.indices.proof import differ, larger, nonnegative
 from ....ir.types import I64
 from ...tracing.arrays.views import OfRow, Perhaps, is_dense, link, link_whole
 from ...tracing.context.active import current
+from ...tracing.context.distance import is_measured
 from ...tracing.operand import (
     as_dim,
     as_int,
@@ -59,7 +60,8 @@ def reshape_(a: Any, shape: Any, order: str = "C", *, copy: Any = None) -> Trace
                      message=f"cannot tell the -1 of ({', '.join(map(str, given))}) where there "
                              "are no elements")
     size = product(wanted)
-    if -1 in given and size != x.type.size:  # it is known of each step only if it divides evenly
+    # Each step only knows whether it divides evenly, and what sizes are that it measures.
+    if size != x.type.size and (-1 in given or is_measured(current(), size, x.type.size)):
         x = required(reshape(x, (x.type.size,)), (size,))
     made = reshape(x, wanted)
     return fresh(made) if copy else made

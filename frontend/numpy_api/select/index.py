@@ -25,7 +25,7 @@ from ....ir.record import record
 from ....ir.types import I64, TensorType
 from ...tracing.arrays.variable import Variable
 from ...tracing.context.active import current
-from ...tracing.context.distance import simplified_in_rounds
+from ...tracing.context.distance import is_natural_here, simplified_in_rounds
 from ...tracing.operand import (
     as_dim,
     as_int,
@@ -122,7 +122,7 @@ def parse(shape: tuple[Dim, ...], index: Any) -> Index:
         else:
             start, least = _point(item, shape[axis], axis)
             message = f"index {item} is out of range for axis {axis} with size {shape[axis]}"
-            needs += [(dim, message) for dim in least if not nonnegative(dim)]
+            needs += [(dim, message) for dim in least if not is_natural_here(current(), dim)]
             axes.append(to_tracer(as_number(start), _INT) if fancy else
                         Span(start, 1, 1, keep=False))
     return Index(tuple(axes), tuple(layout), together, tuple(needs))

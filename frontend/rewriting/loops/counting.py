@@ -44,6 +44,7 @@ from .tables import PLAIN, Table
 
 LEAST = 4     # rounds, below which a loop is worth no more than its rounds
 NODES = 500   # of all rounds together
+LONG = 4000   # rounds, those of loops inside among them: some tenths of a second of tracing
 # Whose functions compute; the second is ``weft.numpy``.
 _MODULES = ("numpy", "weft.frontend.numpy_api", "math", "cmath", "scipy")
 _BUILTINS = frozenset({
@@ -137,6 +138,8 @@ class Rounds:
         self.names, self.rows = names, rows  # of which a round takes one by its number
         self.nodes = current().graph.nodes
         self.before = len(self.nodes)
+        self.asked = current().asked
+        self.begun = self.asked.rounds
         self.refused = False
 
     @classmethod
@@ -177,7 +180,8 @@ class Rounds:
     def go_on(self, at: int) -> bool:
         """Before round number ``at``: whether the others are a loop of the program. Raises
         GivenUpError where the first one should have been a round of it."""
-        if self.refused or not self._is_long(at):
+        self.asked.rounds += 1
+        if self.refused or not (self._is_long(at) or self._takes_long(at)):
             return False
         self.refused = self.code in self.loops.found or (
             self.code in self.loops.given_up) or not self._are_carried()
@@ -217,6 +221,14 @@ class Rounds:
         # Inside of a loop that was worth being one, few nodes are many.
         few = NODES // 4 if self.loops.straight else NODES
         return parted and size * (self.count - at) >= few * at
+
+    def _takes_long(self, at: int) -> bool:
+        """Whether there are so many rounds, with those of loops inside, that native code is faster
+        than Python, even if all of their numbers are known and no round draws a node."""
+        if at < LEAST or at & (at - 1):
+            return False
+        run = self.asked.rounds - self.begun
+        return run * (at if self.count is None else self.count) >= LONG * at
 
     def _are_carried(self) -> bool:
         return all(_is_carried(value) or may_grow(name, value)

@@ -65,7 +65,7 @@ class Range:
             size = (size + (step - 1 if step > 0 else step + 1)) // step
         if isinstance(size, SymbolicDim):
             return as_number(size_in_rounds(current(), size.expr))
-        return np.maximum(size, 0)
+        return told_by_rounds(current(), np.maximum(size, 0), ask=False)
 
     def number(self, at: Any) -> Any:
         """The number at a place that there is."""

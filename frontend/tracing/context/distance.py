@@ -13,7 +13,8 @@ node is looked at once.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -62,6 +63,12 @@ _PARTS: Mapping[str, Callable[[Node], Parts | None]] = MappingProxyType({
     **dict.fromkeys(("unwrapped", "narrow", "ensure", "checked", "awaiting", "cast", "identity"),
                     _same),
 })
+
+
+_OF_SIZES: Mapping[str, Callable[[Dim, Dim], Dim | None]] = MappingProxyType({
+    "mul": operator.mul,
+    "floordiv": lambda a, b: a // b if isinstance(b, int) and b > 0 else None,
+    "mod": lambda a, b: a % b if isinstance(b, int) and b > 0 else None})
 
 
 def _is_place(x: Value) -> bool:
@@ -116,6 +123,10 @@ class Sums:
         self.rounds: dict[str, Dim | None] = {}
         self.behind: dict[str, frozenset[str]] = {}
         self.bounds: dict[Value, Bounds] = {}
+        # That have been measured: values, and by number what they are made of.
+        self.sizes: dict[Value, Dim] = {}
+        self.told: dict[int, Dim] = {}
+        self.around: list[str] = []  # loops of which a round is traced, by those names
 
     def number(self, key: Hashable) -> int:
         """One number for all that has this key."""
@@ -140,19 +151,38 @@ class Sums:
 
     def _made(self, value: Value, parts: Parts | None) -> Sum:
         node, made = value.node, Sum()
-        constant = _constant(node) if node is not None and _is_place(value) else None
+        constant = self.sizes.get(value)
+        if constant is None and node is not None and _is_place(value):
+            constant = _constant(node)
         if constant is not None:
             made.constant = constant
         elif parts is not None:
             for x, factor in parts:
                 made.add(self.known[x], factor)
+        elif (size := self._of_sizes(node)) is not None:
+            made.constant = size
         elif node is None or node.op.foreign or node.op.effect is not None or node.after:
-            made.terms[self.number(value)] = 1
+            self._atom(made, self.number(value))
         else:
             attrs = tuple((name, freeze(x)) for name, x in node.attrs.items())
             inputs = tuple(self.number(self.known[x].key) for x in node.inputs)
-            made.terms[self.number((node.op.name, value.index, attrs, inputs))] = 1
+            self._atom(made, self.number((node.op.name, value.index, attrs, inputs)))
         return made
+
+    def _of_sizes(self, node: Node | None) -> Dim | None:
+        """What is computed of sizes alone, as one."""
+        rule = None if node is None else _OF_SIZES.get(node.op.name)
+        if rule is None or node is None or not all(map(_is_place, node.inputs)):
+            return None
+        a, b = (self.known[x] for x in node.inputs)
+        return None if a.terms or b.terms else rule(a.constant, b.constant)
+
+    def _atom(self, made: Sum, number: int) -> None:
+        size = self.told.get(number)
+        if size is None:
+            made.terms[number] = 1
+        else:
+            made.constant = size
 
 
 def _parts(value: Value) -> Parts | None:
@@ -190,6 +220,37 @@ def tell_end(ctx: TraceContext, number: str, rounds: Dim | None,
     ``behind`` it, if any and nothing else."""
     sums = _sums(ctx)
     sums.rounds[number], sums.behind[number] = rounds, behind
+
+
+def tell_size(ctx: TraceContext, value: Value, size: Dim) -> None:
+    """Say that an integer is the size of an array from here on. So a number that it is made of is
+    known, too: n is ``size - 1`` after ``np.zeros(n + 1)``, but in a region, which measures for
+    itself."""
+    sums = _sums(ctx)
+    constant, number, factor = _linear(ctx, value)
+    if factor in (1, -1) and not ctx.nested:
+        sums.told[number] = (size - constant) * factor
+    else:
+        sums.sizes[value] = size
+    sums.known.clear()  # what has been made of it
+
+
+def multiple(ctx: TraceContext, value: Value) -> tuple[int, int]:
+    """A factor f and a rest r, with which an integer is f * s + r, where s is a whole number that
+    is no less than 0 if the integer is: 2 and 1 of ``2 * n + 3``, of which s is ``n + 1``."""
+    constant, _, factor = _linear(ctx, value)
+    return (factor, constant % factor) if isinstance(constant, int) and factor > 1 else (1, 0)
+
+
+def _linear(ctx: TraceContext, value: Value) -> tuple[Dim, int, int]:
+    """The constant of an integer that goes by one number, that number and its factor; a factor of 0
+    where it does not."""
+    found = _sums(ctx).of(ctx, value)
+    if len(found.terms) == 1:
+        (number, factor), = found.terms.items()
+        if isinstance(factor, int):
+            return found.constant, number, factor
+    return found.constant, -1, 0
 
 
 def tell_bound(ctx: TraceContext, x: Tracer, most: Dim, least: Dim = 0,
@@ -330,9 +391,34 @@ def told_by_rounds(ctx: TraceContext, x: Any, *, ask: bool = True) -> Any:
     return SymbolicDim(ctx, found.constant)
 
 
+def is_measured(ctx: TraceContext, *dims: Dim) -> bool:
+    """Whether dims go by sizes that the program measures."""
+    return any(not symbols_of(dim).isdisjoint(ctx.root.numbers) for dim in dims)
+
+
 def goes_by_rounds(ctx: TraceContext, *dims: Dim) -> bool:
     """Whether a dim goes by the number of a round."""
     return any(not symbols_of(dim).isdisjoint(_sums(ctx).rounds) for dim in dims)
+
+
+@contextmanager
+def in_round(ctx: TraceContext, number: str) -> Iterator[None]:
+    """Around the trace of a round of a loop, the number of whose rounds has this name."""
+    around = _sums(ctx).around
+    around.append(number)
+    try:
+        yield
+    finally:
+        around.pop()
+
+
+def is_natural_here(ctx: TraceContext, dim: Dim) -> bool:
+    """Whether a dim is never negative where the trace is: in a round of each loop around, which
+    there is."""
+    counts = _counts(ctx)
+    there = {name: counts[name] for name in _sums(ctx).around if name in counts}
+    return nonnegative(dim, (*rounds_that_follow(rounds_behind(dim, counts) | there),
+                             *(count - 1 for count in there.values())))
 
 
 def is_natural_in_rounds(ctx: TraceContext, *dims: Dim) -> bool:

@@ -91,7 +91,7 @@ class TraceContext(Effects, Hints):
         self.print_options: Mapping[str, Any] = np.get_printoptions() if parent is None else {}
         self.sums: Any = None  # what ``distance`` knows of integers
         self.groups: dict[str, Operation] = {}
-        self.extents: list[tuple[Value, Expr]] = []  # numbers that are sizes, and these sizes
+        self.extents: list[tuple[Value, Dim]] = []  # numbers that are sizes, and these sizes
         self.numbers: dict[str, tuple[TraceContext, Value]] = {}  # these, of the whole trace
         self.closure: list[tuple[Value, Tracer]] = []  # region parameter, the parent's tracer
         self.source: SourceMap = SourceMap() if parent is None else parent.source

@@ -121,6 +121,7 @@ class Request:
     for those that are ``written``, by their ids. ``measures``: sizes may be measured, as plans of
     CPUs do, where elements of a whole array would do; ``rounds``: they may go by the numbers of
     rounds. ``sizes``: numbers among the arguments that say sizes in loops rather become static.
+    ``varying``: of these numbers calls have several values; sizes that they say are measured.
     ``counts``: how many rounds there are is measured, where a value says it; None: may not be."""
 
     capacity: int = 0
@@ -132,6 +133,7 @@ class Request:
     measures: bool = True
     rounds: bool = True
     sizes: bool = False
+    varying: frozenset[str] = frozenset()
     counts: bool | None = None
     loops: Loops = field(default_factory=Loops)
 
@@ -151,6 +153,7 @@ class Asked:
         self.optional = False
         self.measured = False  # sizes, or told by rounds, where a whole array would have done
         self.counts = False    # sizes go by rounds of which nobody knows how many
+        self.rounds = 0        # of loops that were traced round by round
 
     def behind(
         self, problem: Error, numbers: frozenset[str], truth: bool = False, outside: bool = False
