@@ -38,15 +38,17 @@ from .regions.expressions import both, chained, either, negated
 from .regions.raising import caught, manager, raised
 from .regions.state import UNBOUND, context_of, is_traced, own_names, truth, values
 from .regions.telling import told
+from .source.lasting import Awaited, Lasting
 from .source.matching import has_keys, is_one, is_row, middle, part, without
 
-__all__ = ["UNBOUND", "Filtered", "Fresh", "attribute", "binary", "both", "called", "caught",
-           "chained", "check", "choose", "compared", "either", "extended", "fields", "filtered",
-           "for_", "formatted", "given", "growing", "has_keys", "heapify", "heappop", "heappush",
-           "if_", "in_place", "index", "is_one", "is_row", "item", "item_of_row", "iterated",
-           "joined", "known", "least", "let_go", "manager", "middle", "negated", "own_name",
-           "own_names", "part", "percent", "places", "popleft", "queue", "raised", "result",
-           "set_attribute", "single", "sliced", "truth", "updated", "values", "while_", "without"]
+__all__ = ["UNBOUND", "Awaited", "Filtered", "Fresh", "Lasting", "attribute", "binary", "both",
+           "called", "caught", "chained", "check", "choose", "compared", "either", "extended",
+           "fields", "filtered", "for_", "formatted", "given", "growing", "has_keys", "heapify",
+           "heappop", "heappush", "if_", "in_place", "index", "is_one", "is_row", "item",
+           "item_of_row", "iterated", "joined", "known", "least", "let_go", "manager", "middle",
+           "negated", "own_name", "own_names", "part", "percent", "places", "popleft", "queue",
+           "raised", "result", "set_attribute", "single", "sliced", "truth", "updated", "values",
+           "while_", "without"]
 
 _CALLING = frozenset({"numpy", "scipy", __name__.partition(".")[0]})
 

@@ -12,7 +12,7 @@ from typing import cast
 
 from ...ir.graph import Graph, Value, constant_of
 from ...ir.indices.dims import Requirement, inner_requirements, node_requirements
-from ...ir.indices.index import Dim, Expr, symbol, symbols_of
+from ...ir.indices.index import Dim, symbol, symbols_of
 from ...ir.indices.proof import nonnegative
 from ...ir.ops.table import OPS
 from ...ir.plans.partition import sizes_measured

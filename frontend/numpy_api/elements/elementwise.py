@@ -21,6 +21,7 @@ from ....ir.types import as_dtype, keeps_kind, number_kind
 from ...tracing.arrays.buffer import Buffer
 from ...tracing.arrays.selection import Selection
 from ...tracing.context.active import current
+from ...tracing.context.distance import bounds_of, is_computed
 from ...tracing.operand import (
     array_dtype,
     cast,
@@ -154,6 +155,8 @@ def operator(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
         return apply(ufunc, operands)
     if ufunc not in COMPARISONS and (ufunc not in _LOGIC or not all(map(_is_bool, operands))):
         operands = tuple(_as_int(x) if _is_bool(x) else x for x in operands)
+    if ufunc in _BY_EXPONENT and isinstance(operands[0], int) and current().request.loops.used:
+        _fits_in_rounds(ufunc, *operands)
     operands = python_errors.before(ufunc, operands)
     if ufunc is np.power and isinstance(operands[1], int):
         if operands[1] < 0:
@@ -167,6 +170,20 @@ def operator(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
             to_tracer(x, _INT64.dtype) for x in numbers(*operands)), of=op)
     result.weak = True
     return result
+
+
+_BY_EXPONENT: Mapping[np.ufunc, Callable[[int, int], int]] = MappingProxyType({
+    np.power: lambda x, n: abs(x) ** n, np.left_shift: lambda x, n: abs(x) << n})
+
+
+def _fits_in_rounds(ufunc: np.ufunc, x: int, exponent: Any) -> None:
+    """Raises TracerError (W131) where a known integer to a power that the number of a round says is
+    none of 64 bits: such rounds, of which the number is known, are rather traced one by one."""
+    known = bounds_of(current(), exponent) if is_computed(exponent) else None
+    if known is not None and isinstance(known.most, int) and known.most > 0 and abs(x) > 1 and (
+            known.most > 64 or _BY_EXPONENT[ufunc](x, known.most) >= 1 << 63):
+        raise error("W131", f"{x} to the power of {known.most} is out of bounds for int64, in "
+                            "which traced Python integers are held", hint="start from a float")
 
 
 def _whole_power(x: Any, power: int) -> Any:

@@ -17,7 +17,7 @@ from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.growing import GrowingList
 from ...tracing.arrays.selection import Selection
 from ...tracing.context.active import current
-from ...tracing.context.distance import goes_by_rounds, is_computed, tell_bound
+from ...tracing.context.distance import goes_by_rounds, is_computed, is_natural_here, tell_bound
 from ...tracing.context.recorder import TraceContext
 from ...tracing.extents import size_of
 from ...tracing.operand import as_dim, as_number
@@ -191,8 +191,18 @@ def _counted(
     ctx = ctx or context_of(count)
     if limit is not ENDLESS and not goes_by_rounds(ctx, limit):
         most = limit  # of all rounds of the loops around
+    first: Callable[[], Any] | None = None
+    if not asks or _goes_on(go_on):
+        certain = limit is not ENDLESS and is_natural_here(ctx, limit - 1)
+        first = (lambda: True) if certain else lambda: count > 0
     _rounds(ctx, "for", None if known else test, lambda index: body(item(index)), get, put, names,
-            limit, most=most, behind=behind)
+            limit, most=most, behind=behind, first=first)
+
+
+def _goes_on(go_on: Part) -> bool:
+    """Whether a loop surely has a round, if there is an item."""
+    flag = truth(go_on())
+    return not is_traced(flag) and bool(flag)
 
 
 def _end(problem: Exception, goes_on: Any, get: Get, put: Put, names: Sequence[str]) -> None:
@@ -207,11 +217,12 @@ def _rounds(
     ctx: TraceContext, what: str, test: Callable[[Any], Any] | None, body: Callable[[Any], Any],
     get: Get, put: Put, names: Sequence[str], limit: Dim = ENDLESS, flag: Any = None,
     most: Dim = ENDLESS, behind: frozenset[str] = frozenset(),
+    first: Callable[[], Any] | None = None,
 ) -> None:
     """Rounds as long as a test holds; without one, as many as ``limit`` says. How many there are
-    is said by the arguments ``behind`` it, if by any."""
+    is said by the arguments ``behind`` it, if by any; ``first``: whether there is one."""
     region = Adopted(ctx, get, put, names)
-    loop = Loop(region, what, test, body, limit, flag, most, behind)
+    loop = Loop(region, what, test, body, limit, flag, most, behind, first)
     while True:
         try:
             loop.trace()

@@ -43,6 +43,8 @@ from ..regions.state import (
     truth,
 )
 from ..source.exits import RESULT
+from ..source.lasting import Awaited, Lasting
+from .ranges import raise_unless
 
 _MEMORY = "memory of an array "  # the key of what a loop carries without a name
 
@@ -69,9 +71,10 @@ class Loop:
     def __init__(
         self, region: Adopted, what: str, test: Callable[[Any], Any] | None,
         body: Callable[[Any], Any], limit: Dim, flag: Any, most: Dim,
-        behind: frozenset[str],
+        behind: frozenset[str], has_first: Callable[[], Any] | None,
     ) -> None:
         self.ctx, self.what, self.test, self.body, self.limit = region.ctx, what, test, body, limit
+        self.has_first = has_first  # whether there is a round, if that can be told
         self.most, self.behind = most, behind  # rounds, for which lists need room; who says them
         self.flag = flag  # what the test gave before the first round, if it was asked
         self.region, self.names, self.first = region, region.names, list(region.before)
@@ -80,6 +83,7 @@ class Loop:
         self.unchanged: set[int] = set()  # roots that no round writes to
         self.dropped: dict[int, str | Error] = {}  # names without a value when a round begins
         self.wanted: dict[int, Any] = {}  # names that start from zeros: their nests and types
+        self.late: set[int] = set()  # of these, names that have no value when a round begins
         self.entry: Entry | None = None
         self.after: tuple[Any, ...] = ()
         self.growths: dict[int, Growth] = {}  # of lists that rounds make longer or shorter
@@ -153,7 +157,7 @@ class Loop:
         begun: dict[Key, Tracer] = {}
         lists: dict[int, Any] = {}
         for at, part in enumerate(self.parts):
-            if part is None:
+            if part is None or at in self.late:
                 found.append(UNBOUND)
                 continue
             old, structure = part
@@ -266,19 +270,34 @@ class Loop:
         return {name + path: new}
 
     def _placeholder(self, at: int, name: str, value: Any) -> None:
-        """A result that only a round gives starts from zeros, for which nobody asks."""
+        """What only a round gives starts from zeros, for which nobody asks: a result, or the value
+        of a name if there surely is a round, which the next one does not know."""
         if value is UNBOUND:
             return
-        if not name.startswith(RESULT):
-            lost(name, self.dropped.get(at, "in a loop only, which may run for no round"))
-            return
         parts, structure = leaves(value)
-        self.wanted[at] = structure, [leaf.type if isinstance(leaf, Tracer) else leaf
+        if not name.startswith(RESULT):
+            if not (self._may_last(name) and at not in self.dropped
+                    and all(map(_is_number, parts))):
+                lost(name, self.dropped.get(at, "in a loop only, which may run for no round"))
+                return
+            self.late.add(at)
+        self.wanted[at] = structure, [_first(leaf) if isinstance(leaf, Tracer) else leaf
                                       for leaf in parts]
         raise OtherCarryError
 
+    def _may_last(self, name: str) -> bool:
+        """Whether the value of a name that only rounds bind may be read after the loop: there is a
+        round, or who reads it fails."""
+        return isinstance(name, Lasting) and self.has_first is not None and (
+            isinstance(name, Awaited) or self.has_first() is True)
+
     def bound(self, before: Sequence[Any]) -> list[Any]:
         """What each name is bound to after the loop; memory that was written to has changed."""
+        for at in sorted(self.late)[:1]:
+            assert self.has_first is not None
+            raise_unless(self.has_first(), UnboundLocalError(
+                f"cannot access local variable '{self.names[at]}' where it is not associated with "
+                "a value"))
         made = dict(zip(self.keys, self.results.values(), strict=False))
         for (at, _), result in made.items():
             result.waiting = self.names[at].startswith(RESULT)
@@ -396,6 +415,17 @@ def _grown(name: str, first: Any, value: Any) -> Error:
         locs=user_loc(), hint=(
             "make an array of as many rows as there may be before the loop, out = np.zeros((most, "
             "*row.shape)), and set out[i] = row") if sized else "give it one structure")
+
+
+def _is_number(leaf: Any) -> bool:
+    return leaf.is_scalar if isinstance(leaf, Tracer) else is_array(leaf) and not np.ndim(leaf)
+
+
+def _first(x: Tracer) -> Any:
+    """0 as the kind of number that it is, or the type of an array."""
+    if not x.is_scalar:
+        return x.type
+    return x.dtype.type(0).item() if x.weak else x.dtype.type(0)
 
 
 def _in_memory(leaf: Any) -> bool:

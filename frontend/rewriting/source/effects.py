@@ -36,8 +36,8 @@ def of_loop(
     compute. ``own`` are the names of the function, ``lists`` those of which nobody else has the
     list (``own_lists``), ``runtime`` the name of what rewritten code calls.
     """
-    found = (_called(node.body, own, _names(node.target), lists=lists) if isinstance(node, ast.For)
-             else _called([ast.Expr(node.test), *node.body], own, None, lists=lists))
+    body = node.body if isinstance(node, ast.For) else [ast.Expr(node.test), *node.body]
+    found = _called(body, own, lists)
     return None if found is None else tuple(name for name in found if name != runtime)
 
 
@@ -49,18 +49,12 @@ def of_function(code: CodeType) -> tuple[str, ...] | None:
         return None
     body = [ast.Expr(node.body)] if isinstance(node, ast.Lambda) else node.body
     given = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
-    return _called(body, {*given, *bound(body)}, None)
+    return _called(body, {*given, *bound(body)})
 
 
 def _called(
-    body: Sequence[ast.stmt], own: Collection[str], counts: Collection[str] | None,
-    lists: Collection[str] = (),
+    body: Sequence[ast.stmt], own: Collection[str], lists: Collection[str] = ()
 ) -> tuple[str, ...] | None:
-    """``counts`` are the names of rounds' numbers, a power of which may be larger than a traced
-    integer (None: any name may be one)."""
-    inner = {name for node in here(body) if isinstance(node, ast.For) or (
-                 isinstance(node, ast.comprehension) and _names(node.iter) != {"range"})
-             for name in _names(node.target)}
     roots: dict[str, None] = {}
     for node in here(body):
         if not isinstance(node, (*_STATEMENTS, *_EXPRESSIONS)):
@@ -68,10 +62,6 @@ def _called(
         if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
             root = _root(node)
             if isinstance(node, ast.Attribute) or root not in own:
-                return None
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.LShift)):
-            names = _names(node.right)
-            if names if counts is None else names & {*counts, *inner}:
                 return None
         elif isinstance(node, ast.Call):
             root = _root(node.func)
@@ -86,10 +76,6 @@ def _called(
             else:
                 roots[root] = None
     return tuple(roots)
-
-
-def _names(node: ast.AST) -> set[str]:
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
 def _root(node: ast.AST) -> str | None:

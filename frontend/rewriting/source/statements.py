@@ -21,6 +21,7 @@ from .effects import of_loop
 from .exits import Exits
 from .expressions import SIGNS, Expressions, as_truths
 from .heaps import as_heaps
+from .lasting import Occurrences
 from .list_calls import Around, Extending, let_go
 from .matching import Matches
 from .names import RUNTIME, bound, changed, here, path_of
@@ -40,13 +41,14 @@ def rewritten(node: ast.FunctionDef) -> ast.FunctionDef:
         as_lists(node)
         as_heaps(node)
     own = OwnLists() if generates else own_lists(node)
+    occurrences = Occurrences.of(node)
     if not generates:
         Around("growing", to_grow(node, own)).visit(node)
         Extending(own).visit(node)
         let_go(node, own)
         Matches().of_function(node)
         Exits().of_function(node)
-    scope = _Scope(node, own)
+    scope = _Scope(node, own, occurrences)
     node.body = scope.block(node.body)
     node.decorator_list = []
     node.body[:0] = scope.prologue()
@@ -56,8 +58,10 @@ def rewritten(node: ast.FunctionDef) -> ast.FunctionDef:
 class _Scope(Expressions, ast.NodeTransformer):
     """One function's own statements; functions that are defined in it get a scope of their own."""
 
-    def __init__(self, function: ast.FunctionDef, lists: OwnLists) -> None:
-        self.lists = lists
+    def __init__(
+        self, function: ast.FunctionDef, lists: OwnLists, occurrences: Occurrences
+    ) -> None:
+        self.lists, self.occurrences = lists, occurrences
         arguments = function.args
         super().__init__([each.arg for each in (
             *arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs,
@@ -297,11 +301,12 @@ class _Scope(Expressions, ast.NodeTransformer):
         lists = self.lists.at(node)
         trusted = thunk(ast.Tuple([ast.Name(name, ast.Load()) for name in self.lists.trusted],
                                   ast.Load()))
+        named = [ours("own_name", [ast.Constant(path), trusted], node) if path in lists else
+                 self._name(node, path) for path in paths]
         call = ast.Expr(ast.Call(attribute(name), [
             *arguments, *(ast.Name(part.name, ast.Load()) for part in parts),
             ast.Name(get, ast.Load()), ast.Name(put, ast.Load()),
-            ast.Tuple([ours("own_name", [ast.Constant(path), trusted], node) if path in lists
-                       else ast.Constant(path) for path in paths], ast.Load())], []))
+            ast.Tuple(named, ast.Load())], []))
         made = [*parts, read, bind, call]
         for each in made:
             if not hasattr(each, "lineno"):
@@ -309,6 +314,12 @@ class _Scope(Expressions, ast.NodeTransformer):
         # The call shows the line of the test, not all of the statement.
         ast.copy_location(call.value, getattr(node, "test", getattr(node, "iter", node)))
         return made
+
+    def _name(self, node: ast.stmt, path: str) -> ast.expr:
+        """A name as it is after a statement."""
+        kind = self.occurrences.kind(node, path) if isinstance(node, ast.For) else None
+        found = ast.Constant(path)
+        return found if kind is None else ours(kind.__name__, [found], node)
 
     @staticmethod
     def _unbind(path: str) -> list[ast.stmt]:

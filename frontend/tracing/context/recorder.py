@@ -24,7 +24,7 @@ import numpy as np
 from ....ir.diagnose import Error, error
 from ....ir.forks import freed
 from ....ir.graph import Builder, Graph, Node, Value
-from ....ir.indices.index import Dim, Expr
+from ....ir.indices.index import Dim
 from ....ir.loc import Loc
 from ....ir.ops.table import OPS
 from ....ir.types import DType, NoDTypeError, TensorType, as_dtype, as_native, dtype_of

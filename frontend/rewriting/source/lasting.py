@@ -1,0 +1,100 @@
+"""Names that a loop binds and that are read behind it, before anything else binds them.
+
+    for i in range(n):
+        d = step(x)           i and d last, as what comes next of each is a read;
+        if d < tol: break     a step without a round fails there
+    return d, i
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+
+from ....ir.record import field, record
+from .names import here
+
+Place = tuple[int, int]  # a line and a column
+_PARTS = ("body", "orelse", "handlers", "finalbody", "cases")
+_EXITS = (ast.Return, ast.Raise, ast.Break, ast.Continue, ast.Yield, ast.YieldFrom, ast.Assert)
+
+
+class Lasting(str):
+    """A name whose value after a loop somebody may read."""
+
+    __slots__ = ()
+
+
+class Awaited(Lasting):
+    """One that the statements behind the loop read, whatever they find."""
+
+    __slots__ = ()
+
+
+@record(frozen=True)
+class Occurrences:
+    """Where names of a function stand, in the order in which its text has them; what a statement
+    reads comes before what it binds. ``sure``: what is read behind a loop that begins there."""
+
+    found: tuple[tuple[Place, bool, str], ...] = ()  # the statement, whether it binds, the name
+    sure: Mapping[Place, frozenset[str]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(function: ast.FunctionDef) -> Occurrences:
+        blocks = [block for node in here(function.body) for block in _blocks(node)]
+        sure = {_place(each): frozenset(_surely(block[at + 1:]))
+                for block in [function.body, *blocks] for at, each in enumerate(block)
+                if isinstance(each, ast.For)}
+        return Occurrences(tuple(sorted(_in(function.body))), sure)
+
+    def kind(self, loop: ast.AST, name: str) -> type[Lasting] | None:
+        """What a name is behind a loop; None if it is bound again, or nobody has it."""
+        end = getattr(loop, "end_lineno", 0), getattr(loop, "end_col_offset", 0)
+        binds = next((binds for place, binds, each in self.found if each == name and place >= end),
+                     True)
+        if binds:
+            return None
+        return Awaited if name in self.sure.get(_place(loop), ()) else Lasting
+
+
+def _place(node: ast.AST) -> Place:
+    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+
+
+def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    for name in _PARTS:
+        block = getattr(node, name, None)
+        if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
+            yield block
+
+
+def _own(statement: ast.stmt) -> Iterator[tuple[bool, str]]:
+    """The names in a statement itself, not in those inside of it, and whether it binds them."""
+    for field_name, child in ast.iter_fields(statement):
+        if field_name in _PARTS:
+            continue
+        inner = child if isinstance(child, list) else [child]
+        for node in here([each for each in inner if isinstance(each, ast.AST)]):
+            if isinstance(node, ast.Name):
+                yield not isinstance(node.ctx, ast.Load), node.id
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
+        yield False, statement.target.id
+
+
+def _in(statements: Sequence[ast.stmt]) -> Iterator[tuple[Place, bool, str]]:
+    for node in here(statements):
+        if isinstance(node, ast.stmt):
+            for binds, name in _own(node):
+                yield _place(node), binds, name
+
+
+def _surely(statements: Sequence[ast.stmt]) -> Iterator[str]:
+    """What statements read whatever happens, of what was bound before them."""
+    bound: set[str] = set()
+    for statement in statements:
+        names = list(_own(statement))
+        yield from (name for binds, name in names if not binds and name not in bound)
+        bound.update(name for binds, name in names if binds)
+        bound.update(name for _, binds, name in _in([statement]) if binds)
+        if any(isinstance(node, _EXITS) for node in here([statement])):
+            return
