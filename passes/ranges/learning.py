@@ -14,7 +14,7 @@ from ...ir.graph import Node, Value, constant_of
 from ...ir.indices.index import Dim, Expr, symbol, symbols_of
 from ...ir.ops.op import Kind
 from ...ir.ops.table import OPS
-from ...ir.types import BOOL
+from ...ir.types import BOOL, I64
 from .ranges import Known, Ranges, limits_of
 
 
@@ -157,6 +157,16 @@ def _extreme_of(ranges: Ranges, node: Node, a: Dim, b: Dim, sign: int) -> Dim:
     return ranges.some(result.dtype, low, [a, b], scalar=uniform)
 
 
+def _spanned(ranges: Ranges, node: Node) -> Dim | None:
+    """How many integers there are from one to another: their difference, which may not be one of
+    64 bits, or none."""
+    a, b = map(ranges.expr, node.inputs)
+    if ranges.fits(b - a, I64):
+        return _extreme_of(ranges, node, b - a, 0, 1)
+    uniform = ranges.is_uniform(b - a)
+    return ranges.some(I64, [0], least=(b - a, 0) if uniform else (), scalar=uniform)
+
+
 def _chosen(ranges: Ranges, node: Node) -> Dim | None:
     """One of two, of which each is bounded by what chooses it: ``a if a < b else b``."""
     a, b = map(ranges.expr, node.inputs[1:])
@@ -258,7 +268,7 @@ _FORMS: Mapping[str, Callable[[Ranges, Node], Dim | None]] = MappingProxyType({
     **dict.fromkeys(("add", "sub", "mul", "unwrapped"), _arithmetic),
     **dict.fromkeys(("cast", "broadcast", "reshape", "slice", "transpose", "identity", "gather",
                      "checked", "ensure", "awaiting"), _same),
-    "maximum": _extreme(1), "minimum": _extreme(-1), "select": _chosen, "mod": _remainder,
+    "span": _spanned, "maximum": _extreme(1), "minimum": _extreme(-1), "select": _chosen, "mod": _remainder,
     "floordiv": _quotient, "and_": _common_bits, "shr": _shifted,
     **dict.fromkeys(("or_", "xor"), _all_bits), "narrow": _same,
     "argmax": _place_in_axis, "argmin": _place_in_axis,

@@ -23,11 +23,18 @@ from ...face.source import user_loc
 from ...tracing.arrays.buffer import TracedBuffer
 from ...tracing.arrays.variable import Variable
 from ...tracing.context.active import current
-from ...tracing.context.distance import bound_of, size_in_rounds, tell_bound, told_by_rounds
+from ...tracing.context.distance import (
+    bound_of,
+    is_natural_in_rounds,
+    size_in_rounds,
+    tell_bound,
+    told_by_rounds,
+)
 from ...tracing.failing import failure_of
-from ...tracing.operand import as_number, cast, is_number, to_tracer
+from ...tracing.operand import as_dim, as_number, cast, is_number, to_tracer
 from ...tracing.values.numbers import numbers_behind
 from ...tracing.values.tracer import SymbolicDim, Tracer
+from ...transforms import regions
 
 
 @record(frozen=True, eq=False)
@@ -61,8 +68,13 @@ class Range:
         size, step = told_by_rounds(current(), self.stop - self.start, ask=False), self.step
         if isinstance(step, Tracer):  # size over step, rounded up; a step of 0 fails by itself
             size = -(-size // np.where(step == 0, 1, step))
-        elif step != 1:
-            size = (size + (step - 1 if step > 0 else step + 1)) // step
+        elif isinstance(size, (int, SymbolicDim)) or (step == 1 and type(self.start) is int and (
+                self.start == 0)):
+            size = size if step == 1 else (
+                size + (step - 1 if step > 0 else step + 1)) // step
+        else:
+            ends = (self.start, self.stop)[::1 if step > 0 else -1]
+            size = current().apply(_spanned, (*ends, abs(step)))
         if isinstance(size, SymbolicDim):
             return as_number(size_in_rounds(current(), size.expr))
         return told_by_rounds(current(), np.maximum(size, 0), ask=False)
@@ -73,8 +85,12 @@ class Range:
         return far if type(self.start) is int and self.start == 0 else self.start + far
 
     def bounded(self, at: Any) -> Any:
-        """The same, of which is known what it is at most."""
+        """The same, of which is known what it is at most, and at least."""
         number, most = self.number(at), bound_of(current(), self.stop)
+        if isinstance(self.step, Tracer) and all(map(regions.is_size, (self.start, self.stop))):
+            low, high = as_dim(self.start), as_dim(self.stop)
+            if is_natural_in_rounds(current(), high - low):  # a step back has no rounds
+                return python_int(np.minimum(np.maximum(number, self.start), self.stop - 1))
         up = type(self.step) is int and self.step > 0 and type(self.start) is int
         if isinstance(number, Tracer) and most is not None and up:
             tell_bound(current(), number, most - 1, self.start, most)
@@ -205,6 +221,15 @@ class Range:
         first, last = self.start, self.number(self.rounds - 1)
         reduced: Any = np.minimum if name == "min" else np.maximum
         return python_int(reduced(first, last))
+
+
+def _spanned(start: Any, stop: Any, step: int) -> Tracer:
+    """How many numbers there are from one on and below another, ``step`` apart."""
+    found = current().emit("span", *(to_tracer(python_int(end), np.dtype(np.int64))
+                                     for end in (start, stop)))
+    if step > 1:
+        found = (found - 1) // step + 1  # of none, -1 // step is -1
+    return Tracer(found.ctx, found.value, weak=True)
 
 
 def _is_traced(x: Any) -> bool:

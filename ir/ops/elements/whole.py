@@ -52,6 +52,18 @@ def _to_int_ref(x: Any) -> Any:
     return PRIMITIVES["cast"].numpy(x, I64)
 
 
+def _span(s: Any, x: Any, y: Any) -> Any:
+    dtype = as_dtype(x.dtype)
+    zero, more = s.const(0, dtype), s.sub(y, x)
+    last = s.const((1 << (dtype.bits - 1)) - 1, dtype)
+    far = s.select(s.lt(more, zero), last, more)  # where it wraps around
+    return s.select(s.lt(x, y), far, zero)
+
+
+def _span_ref(x: Any, y: Any) -> Any:
+    return _span(NumpyScalars(), np.asarray(x), np.asarray(y))
+
+
 _INTS = tuple(dtype for dtype in COMPUTED if dtype.is_int)
 _SHAPES = ((), (0,), (1,), (7,), (3, 5), (100,))
 
@@ -68,6 +80,9 @@ ROWS: tuple[OpDef, ...] = (
                "does not fit fails (W131)", check=RunCheck(_to_int_holds, "W131", _to_int_message),
            dtypes=(*(dtype for dtype in COMPUTED if dtype.is_float), U64),
            samples=tuple(Sample((shape,), low=0, high=99) for shape in _SHAPES)),
+    map_op("span", "ii -> i", _span, _span_ref, low=-90, high=90, dtypes=(I64,),
+           doc="how many integers there are from x up to y: rounds of ``range(x, y)``; no more "
+               "than 64 bits hold"),
     map_op("bitcast", _bitcast_infer, lambda s, x, *, dtype: s.bitcast(x, dtype), _bitcast_ref,
            doc="the bits of x as another dtype of the same size", moves=True,
            attrs={"dtype": DType}, dtypes=_INTS[:1], samples=tuple(
