@@ -56,7 +56,7 @@ REFUSED = frozenset(("power",))
 # Rows without operands of the user's, or that have tests of their own.
 ELSEWHERE = frozenset(("select", "masked", "cast", "narrow", "unwrapped", "full", "iota", "dim",
                        "threefry", "shl", "shr", "ensure", "checked", "asserted", "awaiting",
-                       "bitcast", "ipow", "to_int", "gamma_density", "beta_density",
+                       "bitcast", "ipow", "to_int", "span", "gamma_density", "beta_density",
                        "gammainc_by_shape",
                        "betainc_by_first", "betainc_by_second", *SAMPLERS))
 

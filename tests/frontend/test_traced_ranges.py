@@ -135,6 +135,70 @@ def test_an_integer_argument_becomes_static_only_where_python_has_to_know_it() -
     assert weft.compile(lambda n: range(n)[1:])(5) == range(1, 5)
 
 
+LEAST, MOST = -2**63, 2**63 - 1
+
+
+def up_to_five(start: Any, stop: Any, step: int) -> Any:
+    found, count = 0, 0
+    for i in range(start, stop, step):
+        if count == 5:
+            break
+        found = found ^ (i + 7 if i < 0 else i - 7)
+        count += 1
+    return found, count
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, -1, -4])
+def test_bounds_at_the_ends_of_64_bits(step: int) -> None:
+    """How far apart they are may be no number of 64 bits; what is between them is."""
+    compiled = weft.compile(lambda a: up_to_five(a[0], a[1], step))
+    for start in (LEAST, LEAST + 3, -2, 0, 5, MOST - 3, MOST):
+        for stop in (LEAST, LEAST + 2, -1, 0, 3, MOST - 1, MOST):
+            want = up_to_five(start, stop, step)
+            assert tuple(map(int, compiled(np.array([start, stop])))) == want
+
+
+def banded(x: Any, width: int) -> Any:
+    found = np.zeros_like(x)
+    for i in range(len(x)):
+        for j in range(max(0, i - width), min(len(x), i + width) + 1):
+            if j < len(x):
+                found[i] += x[j]
+    return found
+
+
+def in_blocks(x: Any, size: int) -> Any:
+    found = np.zeros_like(x)
+    for first in range(0, len(x), size):
+        for i in range(first, min(first + size, len(x))):
+            found[i] = x[i] * first
+    return found
+
+
+def by_rows(x: Any, width: int) -> Any:
+    ends = (np.arange(len(x) + 1) * width) % 7
+    total = 0.0
+    for i in range(len(x)):
+        for k in range(ends[i], ends[i + 1]):
+            total += x[k % len(x)] * k
+    return total
+
+
+@pytest.mark.parametrize(("function", "asked"), [(banded, False), (in_blocks, False),
+                                                 (by_rows, False)])
+def test_numbers_are_known_to_be_within_their_bounds(
+    function: Callable[..., Any], asked: bool
+) -> None:
+    x = np.linspace(-1, 1, 23)
+    compiled = weft.compile(function)
+    for width in (1, 3, 30, -2):
+        np.testing.assert_allclose(compiled(x, width), function(x, width), rtol=1e-14)
+    assert ("W124" in compiled.lower(x, 3).as_text("plan")) is asked
+    if function is in_blocks:
+        with pytest.raises(ValueError, match="must not be zero"):
+            compiled(x, 0)
+
+
 def test_gradient_through_a_loop_backwards() -> None:
     def function(x: Any, count: Any) -> Any:
         for i in reversed(range(1, count)):
