@@ -114,6 +114,23 @@ def test_what_a_size_says_of_indices(function: Callable[..., Any]) -> None:
     assert "W124" not in text and "while" not in text
 
 
+def test_rows_of_such_sizes_are_put_between_others() -> None:
+    compiled = weft.compile(lambda x, n: (
+        np.insert(x, 1, np.zeros(n)), np.insert(x, -2, n + np.ones(n))))
+    for n in (3, 4, 0, 1):
+        for got, want in zip(compiled(X, n), (np.insert(X, 1, np.zeros(n)),
+                                              np.insert(X, -2, n + np.ones(n))), strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
+def test_least_numbers_of_bins_are_not_negative() -> None:
+    compiled = weft.compile(lambda x, n: np.bincount(x, minlength=n))
+    for n in (4, 5, 0, 2):
+        np.testing.assert_array_equal(compiled(np.array([0, 3]), n), np.bincount([0, 3], None, n))
+    with pytest.raises(ValueError, match="must not be negative"):
+        compiled(np.array([0, 3]), -1)
+
+
 def test_a_number_that_has_to_be_known_is_static_for_good() -> None:
     compiled = weft.compile(lambda x, k: np.concatenate([x] * k), on_recompile="silent")
     for k in (1, 2, 3):

@@ -298,7 +298,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
         new = reshape(new, new.type.shape[extra:])
     if is_computed(places):
         return with_rows(x, places, broadcast(new, (*shape[:axis], count, *shape[axis + 1:])), axis)
-    if not isinstance(size, int):
+    if not isinstance(size, int) or not isinstance(count, int):
         return _inserted(x, places, new, axis)
     new = broadcast(new, (*shape[:axis], count, *shape[axis + 1:]))
     # NumPy says where the new rows go, by their numbers.

@@ -29,6 +29,7 @@ from ...tracing.operand import (
 from ...tracing.values.tracer import Tracer
 from ..arrange.ranges import linspace
 from ..arrange.shape import ravel
+from ..elements.python_errors import unless
 from ..order.sort import searchsorted
 from ..registry import numpy
 from ..select.index import getitem
@@ -50,6 +51,8 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Tracer:
     numbers = strong(x)
     least: Any = minlength if isinstance(minlength, Tracer) and not is_choice(minlength) else (
         as_int(minlength, "minlength"))
+    if isinstance(least, Tracer):
+        least = unless(np.less(least, 0), least, "W132", "'minlength' must not be negative")
     bins: Dim = 0 if isinstance(least, Tracer) else least
     if not isinstance(x, Tracer) and least is bins:
         bins = max(bins, int(np.max(x, initial=-1)) + 1)
