@@ -63,6 +63,7 @@ def fields(tmp_path: Path) -> Path:
         **{f"{home}/{name}_numpy.py": text for name, text in kernels.items()}})
 
 
+@pytest.mark.long
 def test_verdicts_of_npbench(fields: Path) -> None:
     assert npbench.names(fields) == ["fails", "grow", "needs", "scale", "slow"]
     lines, status = told("npbench", fields, "--only", "fails,grow,needs,scale")

@@ -73,6 +73,7 @@ def test_what_is_wrong_is_named(old: str, new: str, message: str) -> None:
     assert message in str(problem.value)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", [
     "f8", "f4", "f2", "i8", "i4", "i2", "u1", "u8", "?", "c8", "c16"])
 def test_like_numpy(dtype: str) -> None:

@@ -373,6 +373,7 @@ def test_texts_find_functions_of_modules() -> None:
         run_graph(graph, [np.ones(3)])
 
 
+@pytest.mark.long
 def test_passes_are_verified() -> None:
     code = """
 import numpy as np, weft

@@ -303,6 +303,7 @@ def test_names_that_are_bound_anew_are_told() -> None:
         weft.compile(step)(2.0)
 
 
+@pytest.mark.long
 def test_what_another_function_has_left_is_around() -> None:
     cache: dict[str, Any] = {}
 

@@ -99,6 +99,7 @@ def test_programs(function: Callable[..., Any], argument: Any, dtype: Any) -> No
     same(kernel(argument), wanted, 2e-5 if dtype == np.float32 else 1e-11)
 
 
+@pytest.mark.long
 def test_levels_and_threads_have_the_same_bits() -> None:
     def function(z: Any) -> Any:
         return np.exp(z) / z, z @ z.T, np.sqrt(z).sum(), np.log(z).mean(0), np.cumsum(z, 1)

@@ -307,6 +307,7 @@ print(grown >> 10)
 """
 
 
+@pytest.mark.long
 def test_a_step_over_large_arguments_has_no_second_copy() -> None:
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", BYTES], capture_output=True,
                           text=True, timeout=300)

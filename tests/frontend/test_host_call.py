@@ -294,6 +294,7 @@ def test_results_in_an_order_of_their_own() -> None:
         weft.compile(transposed)(x)
 
 
+@pytest.mark.long
 def test_functions_are_not_called_to_verify_passes() -> None:
     code = """
 import numpy as np, weft

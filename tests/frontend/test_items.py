@@ -81,6 +81,7 @@ def test_one_of_several_arrays_is_not_written_to_in_their_place() -> None:
         weft.compile(function)(X)
 
 
+@pytest.mark.long
 def test_one_of_several_arrays_in_a_loop() -> None:
     def function(x: Any) -> Any:
         rows = [np.zeros(2), np.ones(2)]

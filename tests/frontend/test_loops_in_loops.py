@@ -191,6 +191,7 @@ def size(function: Callable[..., Any], image: Any) -> int:
     return sum(1 for _ in all_nodes(weft.compile(function).trace(image).graph))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops_of_the_program(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counting, "PATIENCE", 200)

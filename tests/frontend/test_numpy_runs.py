@@ -140,6 +140,7 @@ def both(a: Any, b: Any) -> None:
     np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sizes", ["known", "unknown"])
 @pytest.mark.parametrize("function", [
     read, through_a_view, set_from_slices, set_from_an_array, of_another_kind, neighbours, runs,

@@ -362,6 +362,7 @@ print([row.calls for row in p.kernels], f(np.ones(9)) > 0)
     assert python(code, WEFT_NATIVE_CALL="0") == "[1] True\n"
 
 
+@pytest.mark.long
 def test_a_forked_child_has_no_profile() -> None:
     code = """
 import os, numpy as np, weft

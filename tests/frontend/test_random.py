@@ -552,6 +552,7 @@ def test_gradient_by_a_shape(a: float) -> None:
     np.testing.assert_allclose(slope, (ends[0] - ends[1]) / (2 * step), rtol=2e-6)
 
 
+@pytest.mark.long
 def test_gradients_through_shapes_on_average() -> None:
     """d mean / d parameter, of 20,000 numbers."""
     rng = default_rng(12)

@@ -275,6 +275,7 @@ def test_what_is_added_at_places_is_cast_as_numpy_casts_it(
         assert found.dtype == wanted.dtype
 
 
+@pytest.mark.long
 def test_gradients_of_pinv_of_no_columns() -> None:
     def loss(x: Any) -> Any:
         return np.linalg.pinv(x, 0.001).sum()

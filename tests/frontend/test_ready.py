@@ -248,6 +248,7 @@ print(f(values, frozenset(NAMES)))
     assert found == [place.run(PYTHONHASHSEED=seed, WEFT_CACHE="0") for seed in ("1", "2", "3")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("value", [
     "default_rng().normal()", "float((np.datetime64('now') - start) / np.timedelta64(1, 's'))"])
 def test_random_numbers_and_clocks_of_numpy(place: Place, value: str) -> None:
@@ -277,6 +278,7 @@ def test_the_environment_and_the_number_of_threads(copied: Place) -> None:
     assert copied.run() == ["ready"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lines", [
     "seen.append(1)", "print(end='')", "global count; count += 1", "counts['f'] = len(counts)",
     "x = x * float(os.environ.get('SCALE', 1))", "x = x + 0 * time.time()",
@@ -358,6 +360,7 @@ for value in (1.0, 9.0):
         place.run()
 
 
+@pytest.mark.long
 def test_a_failing_check_raises_what_it_would(place: Place) -> None:
     place.texts["model.py"] = """
 import sys

@@ -102,6 +102,7 @@ def wider(x: Any, k: Any) -> Any:
 RINGS = (window, by_list, around, in_pairs, given, wider)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("function", RINGS)
 @pytest.mark.parametrize("k", [0.7, 3.0, 40.0])
 def test_it_gives_what_python_gives(function: Callable[..., Any], k: float) -> None:

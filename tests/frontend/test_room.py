@@ -299,6 +299,7 @@ ACYCLIC = np.triu(np.random.default_rng(1).random((6, 6)) < 0.5, 1)
 NUMBERS = np.random.default_rng(2).normal(size=9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("function", "args"), [
     (in_order, [ACYCLIC.astype(int)]), (in_order, [ACYCLIC[::-1, ::-1].astype(int)]),
     (in_order_of_deques, [ACYCLIC]), (largest_of_windows, [NUMBERS]),

@@ -153,6 +153,7 @@ def test_as_numpy_has_it(function: Callable[..., Any]) -> None:
                 np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_the_same_bits_everywhere(function: Callable[..., Any]) -> None:
     x = array(70)
@@ -370,6 +371,7 @@ def parts_of(found: Any) -> Any:
     return found[0] if isinstance(found, tuple) else found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("function", [durbin, both_ends, blocks, triangles, downwards, until, last])
 def test_gradients_and_batches(function: Callable[..., Any]) -> None:
     loss, x = squared(function), array(24) / 4

@@ -36,6 +36,7 @@ def model(name: str = "model") -> Graph:
     return g
 
 
+@pytest.mark.long
 def test_a_graph_comes_back_with_its_state(tmp_path: Path) -> None:
     g = model("whole")
     s, x = Session(g), np.linspace(-1, 1, 6).reshape(2, 3)

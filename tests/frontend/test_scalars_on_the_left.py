@@ -62,6 +62,7 @@ def test_scalars_of_numpy(kind: Any) -> None:
     check(kind(3), np.array([2, 3], kind))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [ml_dtypes.bfloat16])
 def test_scalars_of_ml_dtypes(kind: Any) -> None:
     check(kind(3), np.array([2, 3], kind))

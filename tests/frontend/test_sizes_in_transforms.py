@@ -104,6 +104,7 @@ def test_gradients_of_batches(name: str) -> None:
     agree(weft.compile(weft.vmap(weft.vmap(f)))(twice), rows(lambda x: rows(f, x), twice))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", mostly_long(
     [("convolve",), ("trapezoid",), ("roll",)], "roll"))
 def test_gradients_of_gradients(name: str) -> None:

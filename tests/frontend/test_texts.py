@@ -497,6 +497,7 @@ def test_code_that_is_not_rewritten_gets_no_text() -> None:
         weft.compile(lambda x: len(Named(x.sum()).name))(X)
 
 
+@pytest.mark.long
 def test_what_a_debugger_gets() -> None:
     names = {"__name__": "pdb"}
     exec("def look(x):\n    return repr(x), str([x]), f'{x}'", names)

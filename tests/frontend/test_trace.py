@@ -600,6 +600,7 @@ def test_a_region_takes_outer_values_as_operands() -> None:
     assert [c.param.name for c in trace(function, X).captures] == ["outside:0"]
 
 
+@pytest.mark.long
 def test_tracing_grows_linearly() -> None:
     def chain(x: Any, n: int) -> Any:
         for _ in range(n):

@@ -52,6 +52,7 @@ def in_branches(x: Any) -> Any:
                      for e in np.eye(2)])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("jacobian", [by_rows, in_a_scan, in_branches])
 def test_what_vjp_gives_is_called_in_bodies(jacobian: Callable[[Any], Any]) -> None:
     each = [weft.grad(lambda x, at=at: _residual(x)[at])(X) for at in range(2)]

@@ -107,6 +107,7 @@ def test_an_integer_loop_written_out() -> None:
     np.testing.assert_array_equal(run_graph(graph, [xs])[0], want.astype(np.int32))
 
 
+@pytest.mark.long
 @given(programs.graphs(), st.integers(0, 99))
 def test_random_graphs_give_their_types(graph: Graph, seed: int) -> None:
     """Also after a round trip through text, and whatever is computed is seen."""

@@ -82,6 +82,7 @@ def test_same_has_a_window_for_every_stride(size: int, kernel: int, stride: int,
     np.testing.assert_allclose(found, conv(x, w, (stride,), (pads,), (1,)), rtol=1e-10)
 
 
+@pytest.mark.long
 def test_dims_of_any_size_compile_once() -> None:
     w, b = RNG.normal(size=(6, 2, 3, 3)), RNG.normal(size=6)
 

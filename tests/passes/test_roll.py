@@ -274,6 +274,7 @@ def bits(nest: Any) -> list[bytes]:
     return [np.asarray(leaf).tobytes() for leaf in weft.tree.flatten(nest)[0]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_same_bits_from_loops(name: str) -> None:
     program, args, count, rounds = PROGRAMS[name]
@@ -401,6 +402,7 @@ def test_values_of_rounds_are_fetched_by_name() -> None:
     np.testing.assert_allclose(s.run(names, {x: 0.5}), [wanted[at] for at in some], rtol=1e-12)
 
 
+@pytest.mark.long
 def test_a_loop_over_rows_of_any_length() -> None:
     @weft.compile(dynamic={"x": {1: "b"}})
     def run(x: Any) -> Any:

@@ -296,6 +296,7 @@ def test_a_signal_ends_native_code(threads: str) -> None:
     assert found == "".join(f"{name} stopped\n" for name in NAMES)
 
 
+@pytest.mark.long
 def test_random_programs_with_signals() -> None:
     """In a process of its own, whose native code looks for signals all the time."""
     ran = subprocess.run([sys.executable, signals.__file__, "--count", "150", "--seed", "3"],

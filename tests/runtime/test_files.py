@@ -205,6 +205,7 @@ def export(path: Path, factor: float) -> None:
     weft.export(weft.compile(lambda x: x * w), "f64[3]", path=path)
 
 
+@pytest.mark.long
 def test_a_killed_export_leaves_nothing_half_done(tmp_path: Path) -> None:
     for name, found in export_killed(tmp_path, WRITING).items():
         assert found == {}, f"killed in {name}"

@@ -233,6 +233,7 @@ def test_workers_end_with_their_session() -> None:
     assert soon(lambda: not own())
 
 
+@pytest.mark.long
 def test_a_forked_child_and_the_end_of_the_interpreter() -> None:
     code = """if True:
         import os, sys, threading, time

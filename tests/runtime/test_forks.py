@@ -148,6 +148,7 @@ def test_a_child_finds_what_others_compile_with_free(lock: str) -> None:
     assert said.split() == ["0", "0"]
 
 
+@pytest.mark.long
 def test_a_child_has_numpy_as_it_was() -> None:
     said = run("""
         inside, done = threading.Event(), threading.Event()
@@ -171,6 +172,7 @@ def test_a_child_has_numpy_as_it_was() -> None:
     assert said.split() == ["0", "True", "True", "1.0", "1.0", "1.0"]
 
 
+@pytest.mark.long
 def test_a_trace_that_forks_goes_on_in_both() -> None:
     said = run("""
         codes = []
@@ -328,6 +330,7 @@ def test_a_saver_forks_at_any_moment() -> None:
     assert said == "{0} 0 True\n"
 
 
+@pytest.mark.long
 def test_a_child_holds_no_lock_of_a_folder() -> None:
     """It saves there as soon as its parent can, and keeps nobody waiting while it lives."""
     said = run(PLACE + """

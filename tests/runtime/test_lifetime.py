@@ -259,6 +259,7 @@ def test_variables_are_whole_while_the_cache_is_cleared() -> None:
     np.testing.assert_array_equal(v.numpy(), np.full(7, 601.0))
 
 
+@pytest.mark.long
 def test_exit_with_running_calls() -> None:
     """Nothing is unmapped at the end of the process: other threads may be running."""
     code = """

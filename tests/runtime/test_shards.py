@@ -139,6 +139,7 @@ def test_all_variables_of_a_session(tmp_path: Path) -> None:
     assert w.numpy().tolist() == [1, 2, 3, 4]
 
 
+@pytest.mark.long
 def test_large_variables_take_no_second_room(tmp_path: Path) -> None:
     """Of 96 MB, saving takes next to nothing, restoring the new value, into an array nothing."""
     code = f"""
