@@ -30,6 +30,7 @@ from ..tracing.context.request import Loops, Need, Request
 
 T = TypeVar("T")
 _SIZES = "it says how large arrays in a loop are"
+_EXACT = "it says how large arrays are, which have to fit others"
 
 
 class Attempts:
@@ -80,6 +81,9 @@ class Attempts:
                 unknown = unknown or found.problem
                 request = replace(request, known=found.known, loops=Loops())
                 continue
+            if found.exact or found.short:
+                call, request = self._with_less(found, call, request)
+                continue
             sized = _with_sizes_told_otherwise(request, found)
             if sized is not None:
                 request = sized
@@ -124,6 +128,16 @@ class Attempts:
                 call = call.with_fixed(self.fixed)
             request = replace(request, loops=replace(request.loops, used=False) if outside
                               else Loops())
+
+    def _with_less(self, found: Need, call: Call, request: Request) -> tuple[Call, Request]:
+        """Without what a trace has tried: sizes that are measured, or many rounds as one loop."""
+        if not found.exact:
+            return call, replace(request, short=True, loops=Loops())
+        with self._lock:
+            names = request.varying.intersection(call.numbers(int))
+            self._fix({**self.fixed, **dict.fromkeys(names, _EXACT)})
+            return call.with_fixed(self.fixed), replace(
+                request, varying=frozenset(), loops=Loops())
 
     def _request(self, call: Call) -> Request:
         """What to begin with: no capacity, if a number may say how long lists become."""

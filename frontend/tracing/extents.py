@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import cast
 
-from ...ir.graph import Graph, Value, constant_of
+from ...ir.graph import Graph, Value, all_nodes, constant_of
 from ...ir.indices.dims import Requirement, inner_requirements, node_requirements
 from ...ir.indices.index import Dim, symbol, symbols_of
 from ...ir.indices.proof import nonnegative
 from ...ir.ops.table import OPS
 from ...ir.plans.partition import sizes_measured
 from ...ir.types import I64
+from ...passes.ranges.places import known_places
 from .arrays.selection import computed_alike
 from .context.distance import (
     is_natural_in_rounds,
@@ -39,7 +40,7 @@ def size_of(number: Tracer) -> Dim:
     known = _known(ctx, value)
     if known is not None:
         return known
-    factor, rest = multiple(ctx, value)
+    factor, rest = multiple(ctx, value) if number.weak else (1, 0)
     name = ctx.root.graph.unique_name("size")
     size = symbol(name)
 
@@ -90,6 +91,32 @@ def asks_where_it_may_not_be(graph: Graph, asserts: bool) -> bool:
     return any(by_rounds or _counts_on(need, measured)
                for need, by_rounds in inner_requirements(graph)) or (
         asserts and any(_counts_on(need, measured) for need in behind))
+
+
+def counts_on_sizes(ctx: TraceContext) -> bool:
+    """Whether sizes that are measured have to be equal to others, or are asked for where only some
+    ways come, or where the user catches what is raised. Known ones would do as Python does: one of
+    1 is repeated, and what is not reached is not asked."""
+    measured = sizes_measured(ctx.graph.nodes)
+    return bool(measured) and (ctx.has_caught or asks_where_it_may_not_be(ctx.graph, True) or any(
+        need.sign == "==" and _counts_on(need, measured) for node in all_nodes(ctx.graph)
+        for need in node_requirements(node)))
+
+
+def may_leave_64_bits(graph: Graph) -> bool:
+    """Whether loops compute with Python's integers what may be none of 64 bits, or negative powers:
+    but for counters, which take too long for that."""
+    known = known_places(graph)
+    bodies = (body for node in known.nodes for body in node.attrs.values()
+              if isinstance(body, Graph))
+    return any(node.op.name in ("ipow", "to_int") or (node.op is OPS["unwrapped"] and not (
+        node.attrs["of"] in ("add", "sub") and any(map(_is_small, node.inputs[1:]))))
+               for body in bodies for node in all_nodes(body))
+
+
+def _is_small(value: Value) -> bool:
+    number = constant_of(value)
+    return isinstance(number, int) and abs(number) < 1 << 31
 
 
 def _counts_on(need: Requirement, sizes: Collection[str]) -> bool:

@@ -42,7 +42,7 @@ from .context.captures import Capture, ChangedError
 from .context.recorder import Rewritten, TraceContext
 from .context.request import NONE, GivenUpError, Need, Request
 from .context.traced import Leaf, Traced
-from .extents import asks_where_it_may_not_be
+from .extents import asks_where_it_may_not_be, counts_on_sizes, may_leave_64_bits
 from .failing import failure_of, kept
 from .foreign import refused_call
 from .guards.draws import Draws
@@ -189,6 +189,10 @@ def _recorded(
             check_apart(ctx)
         if ctx.asked.measured and asks_where_it_may_not_be(ctx.graph, ctx.asserted is not None):
             raise GivenUpError(Need(measured=True))
+        if ctx.request.varying and counts_on_sizes(ctx):
+            raise GivenUpError(Need(exact=True))
+        if ctx.request.loops.long and (counts_on_sizes(ctx) or may_leave_64_bits(ctx.graph)):
+            raise GivenUpError(Need(short=True))
         ctx.finish()
     finally:
         ctx.alive = False

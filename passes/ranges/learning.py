@@ -38,8 +38,9 @@ def _measure(ranges: Ranges, number: Value, size: str) -> None:
     """A size is a number. What is told by that number, or is so much more, goes by the size from
     here on, as loops and arrays do; by that of ``np.arange(n)``, where n is measured after it."""
     expr = ranges.expr(number)
-    before = next((name for name, limits in ranges.limits.items() if name[0] != "%" and any(
-        _is_floored(ranges, low, expr) for low in limits.low)), None)
+    before = next((name for name, limits in ranges.limits.items() if name[0] != "%"
+                   and len(limits.high) == 1 and limits.high[0] in limits.low
+                   and _is_floored(ranges, limits.high[0], expr)), None)
     if before is None:
         made = ranges.bound(size, (0, expr), (expr,))
     else:

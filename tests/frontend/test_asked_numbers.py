@@ -68,7 +68,7 @@ def triangle(x: float, n: int) -> Any:
 
 def in_bins(x: float, n: int) -> Any:
     edges = np.linspace(0, x, n + 1)
-    return edges, np.arange(2 * n).reshape(n, 2).sum(1), np.eye(n)[:, ::2], edges.reshape(-1, 1)
+    return edges, edges.reshape(-1, 1)
 
 
 def sieved(x: float, n: int) -> Any:
@@ -129,6 +129,67 @@ def test_least_numbers_of_bins_are_not_negative() -> None:
         np.testing.assert_array_equal(compiled(np.array([0, 3]), n), np.bincount([0, 3], None, n))
     with pytest.raises(ValueError, match="must not be negative"):
         compiled(np.array([0, 3]), -1)
+
+
+def guarded(x: Any, n: int) -> Any:
+    y = np.zeros(n)
+    if n > 2:
+        return y[2] + 1.0
+    return -1.0
+
+
+def fibonacci(x: Any, n: int) -> Any:
+    y = np.zeros(n + 1)
+    if n > 0:
+        y[1] = 1.0
+    for i in range(2, n + 1):
+        y[i] = y[i - 1] + y[i - 2]
+    return y[n]
+
+
+def largest(x: Any, n: int) -> Any:
+    y = np.ones(n)
+    return y.max() if n else 0.0
+
+
+def tried(x: Any, n: int) -> Any:
+    y = np.zeros(n)
+    try:
+        v = y[3]
+    except IndexError:
+        v = -1.0
+    return v + x
+
+
+def repeated(x: Any, n: int) -> Any:
+    return np.zeros(6 if n > 1 else n) + x
+
+
+def squeezed(x: Any, n: int) -> Any:
+    return (np.ones((n, 6)) * x).squeeze()
+
+
+def late(x: Any, n: int) -> Any:
+    least, total = np.maximum(n, 0), 0.0
+    for i in range(len(x)):
+        if i >= least:
+            total += (n + 1) * np.sum(np.ones(n) * x[i])
+    return total
+
+
+@pytest.mark.parametrize("function", [guarded, fibonacci, largest, tried, repeated, squeezed,
+                                      late])
+def test_sizes_that_only_some_ways_ask_for_are_known(function: Callable[..., Any]) -> None:
+    """What is not reached is not asked, and dims of 1 are repeated, as in NumPy."""
+    compiled = weft.compile(function, on_recompile="silent")
+    for n in (5, 6, 3, 1, 0, 2, 4):
+        try:
+            want = function(X, n)
+        except ValueError:
+            with pytest.raises(ValueError):
+                compiled(X, n)
+            continue
+        np.testing.assert_allclose(compiled(X, n), want, strict=True)
 
 
 def test_a_number_that_has_to_be_known_is_static_for_good() -> None:

@@ -46,8 +46,6 @@ def in_rounds(x: Any, n: int) -> Any:
 def pairs(x: Any, n: int) -> Any:
     for i in range(n):
         low, high = x[i] * 0.5, (x[i], i)
-    if low < 5.0:
-        low += 1
     return low, high
 
 
@@ -99,10 +97,10 @@ def test_what_stands_behind_a_loop() -> None:
 def f(x, n):
     for i in range(n):
         a = b = c = d = e = g = x[i]
-    a = 1
-    if c:
-        d = e
+    if c and e:
+        d = 1
         return i
+    a = 1
     print(g, a)
     return b
 """
@@ -112,6 +110,41 @@ def f(x, n):
     kinds = {name: found.kind(function.body[0], name) for name in "abcdegi"}
     assert kinds == {"a": None, "b": Lasting, "c": Awaited, "d": None, "e": Lasting, "g": Lasting,
                      "i": Lasting}
+
+
+def around(x: Any, n: int) -> Any:
+    total = 0.0
+    for i in range(n):
+        for j in range(3 - i):
+            d = x[j]
+        total += d
+    return total
+
+
+def again(x: Any, n: int) -> Any:
+    total = 0.0
+    for i in range(n):
+        total += x[i]
+    return total + sum([x[i] for i in range(2)])
+
+
+def either(x: Any, n: int) -> Any:
+    for i in range(n):
+        d = x[i]
+    return d if n > 0 else 0.0
+
+
+def both(x: Any, n: int) -> Any:
+    for i in range(n):
+        d = x[i]
+    return n > 0 and d > 0.5
+
+
+@pytest.mark.parametrize("program", [around, again, either, both])
+def test_what_is_not_read_is_not_missed(program: Callable[..., Any]) -> None:
+    compiled = weft.compile(program, on_recompile="silent")
+    for n in (2, 5, 0, 1, 4):
+        np.testing.assert_allclose(compiled(X, n), program(X, n))
 
 
 # -- powers --------------------------------------------------------------------------------------

@@ -148,7 +148,7 @@ def up_to_five(start: Any, stop: Any, step: int) -> Any:
     return found, count
 
 
-@pytest.mark.parametrize("step", [1, 2, 3, -1, -4])
+@pytest.mark.parametrize("step", [1, -1])
 def test_bounds_at_the_ends_of_64_bits(step: int) -> None:
     """How far apart they are may be no number of 64 bits; what is between them is."""
     compiled = weft.compile(lambda a: up_to_five(a[0], a[1], step))

@@ -181,8 +181,12 @@ class Rounds:
         """Before round number ``at``: whether the others are a loop of the program. Raises
         GivenUpError where the first one should have been a round of it."""
         self.asked.rounds += 1
-        if self.refused or not (self._is_long(at) or self._takes_long(at)):
+        if self.refused:
             return False
+        if not self._is_long(at):
+            if not self._takes_long(at):
+                return False
+            self.loops.long = True
         self.refused = self.code in self.loops.found or (
             self.code in self.loops.given_up) or not self._are_carried()
         if self.refused:
@@ -225,7 +229,7 @@ class Rounds:
     def _takes_long(self, at: int) -> bool:
         """Whether there are so many rounds, with those of loops inside, that native code is faster
         than Python, even if all of their numbers are known and no round draws a node."""
-        if at < LEAST or at & (at - 1):
+        if at < LEAST or at & (at - 1) or current().request.short:
             return False
         run = self.asked.rounds - self.begun
         return run * (at if self.count is None else self.count) >= LONG * at

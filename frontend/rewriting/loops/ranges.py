@@ -68,13 +68,11 @@ class Range:
         size, step = told_by_rounds(current(), self.stop - self.start, ask=False), self.step
         if isinstance(step, Tracer):  # size over step, rounded up; a step of 0 fails by itself
             size = -(-size // np.where(step == 0, 1, step))
-        elif isinstance(size, (int, SymbolicDim)) or (step == 1 and type(self.start) is int and (
-                self.start == 0)):
-            size = size if step == 1 else (
-                size + (step - 1 if step > 0 else step + 1)) // step
-        else:
-            ends = (self.start, self.stop)[::1 if step > 0 else -1]
-            size = current().apply(_spanned, (*ends, abs(step)))
+        elif abs(step) == 1 and isinstance(size, Tracer) and not (
+                isinstance(size, SymbolicDim) or (type(self.start) is int and self.start == 0)):
+            size = current().apply(_spanned, (self.start, self.stop)[::step])
+        elif step != 1:
+            size = (size + (step - 1 if step > 0 else step + 1)) // step
         if isinstance(size, SymbolicDim):
             return as_number(size_in_rounds(current(), size.expr))
         return told_by_rounds(current(), np.maximum(size, 0), ask=False)
@@ -223,12 +221,10 @@ class Range:
         return python_int(reduced(first, last))
 
 
-def _spanned(start: Any, stop: Any, step: int) -> Tracer:
-    """How many numbers there are from one on and below another, ``step`` apart."""
+def _spanned(start: Any, stop: Any) -> Tracer:
+    """How many numbers there are from one on and below another."""
     found = current().emit("span", *(to_tracer(python_int(end), np.dtype(np.int64))
                                      for end in (start, stop)))
-    if step > 1:
-        found = (found - 1) // step + 1  # of none, -1 // step is -1
     return Tracer(found.ctx, found.value, weak=True)
 
 

@@ -31,6 +31,7 @@ from ..regions.optional import Kind, common, counts_rows, has_kind, kind_of
 from ..regions.raising import PYTHONS, is_pythons
 from ..regions.sharing import Key, Sharing
 from ..regions.state import (
+    LOST,
     UNBOUND,
     Entry,
     alike,
@@ -75,6 +76,7 @@ class Loop:
     ) -> None:
         self.ctx, self.what, self.test, self.body, self.limit = region.ctx, what, test, body, limit
         self.has_first = has_first  # whether there is a round, if that can be told
+        self.lost = frozenset(LOST.get() or ())  # names that only some ways have bound
         self.most, self.behind = most, behind  # rounds, for which lists need room; who says them
         self.flag = flag  # what the test gave before the first round, if it was asked
         self.region, self.names, self.first = region, region.names, list(region.before)
@@ -289,7 +291,8 @@ class Loop:
         """Whether the value of a name that only rounds bind may be read after the loop: there is a
         round, or who reads it fails."""
         return isinstance(name, Lasting) and self.has_first is not None and (
-            isinstance(name, Awaited) or self.has_first() is True)
+            self.has_first() is True or (isinstance(name, Awaited)
+                                         and name not in self.lost))
 
     def bound(self, before: Sequence[Any]) -> list[Any]:
         """What each name is bound to after the loop; memory that was written to has changed."""

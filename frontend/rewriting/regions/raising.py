@@ -99,6 +99,7 @@ def caught() -> Iterator[None]:
         yield
         return
     saved, ctx.caught = ctx.caught, True
+    ctx.root.has_caught = True
     try:
         yield
     finally:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
 
 from ....ir.record import field, record
-from .names import here
+from .names import COMPREHENSIONS, SCOPES, bound, here
 
 Place = tuple[int, int]  # a line and a column
 _PARTS = ("body", "orelse", "handlers", "finalbody", "cases")
-_EXITS = (ast.Return, ast.Raise, ast.Break, ast.Continue, ast.Yield, ast.YieldFrom, ast.Assert)
 
 
 class Lasting(str):
@@ -26,7 +27,7 @@ class Lasting(str):
 
 
 class Awaited(Lasting):
-    """One that the statements behind the loop read, whatever they find."""
+    """One that the statement behind the loop reads, whatever it finds."""
 
     __slots__ = ()
 
@@ -41,10 +42,12 @@ class Occurrences:
 
     @staticmethod
     def of(function: ast.FunctionDef) -> Occurrences:
+        inner = {each for node in here(function.body) if isinstance(node, (ast.For, ast.While))
+                 for each in here(node.body)}  # rounds around may have bound a name
         blocks = [block for node in here(function.body) for block in _blocks(node)]
-        sure = {_place(each): frozenset(_surely(block[at + 1:]))
-                for block in [function.body, *blocks] for at, each in enumerate(block)
-                if isinstance(each, ast.For)}
+        sure = {_place(each): frozenset(_surely(following))
+                for block in [function.body, *blocks] for each, following in pairwise(block)
+                if isinstance(each, ast.For) and each not in inner}
         return Occurrences(tuple(sorted(_in(function.body))), sure)
 
     def kind(self, loop: ast.AST, name: str) -> type[Lasting] | None:
@@ -88,13 +91,22 @@ def _in(statements: Sequence[ast.stmt]) -> Iterator[tuple[Place, bool, str]]:
                 yield _place(node), binds, name
 
 
-def _surely(statements: Sequence[ast.stmt]) -> Iterator[str]:
-    """What statements read whatever happens, of what was bound before them."""
-    bound: set[str] = set()
-    for statement in statements:
-        names = list(_own(statement))
-        yield from (name for binds, name in names if not binds and name not in bound)
-        bound.update(name for binds, name in names if binds)
-        bound.update(name for _, binds, name in _in([statement]) if binds)
-        if any(isinstance(node, _EXITS) for node in here([statement])):
-            return
+def _surely(statement: ast.stmt) -> Iterator[str]:
+    """What a statement reads whatever it finds, unless it binds that itself."""
+    own = bound([statement])
+    todo: list[Any] = [child for name, child in ast.iter_fields(statement) if name not in _PARTS]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, list):
+            todo += node
+        elif isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Load) and node.id not in own:
+                yield node.id
+        elif isinstance(node, ast.BoolOp):
+            todo.append(node.values[0])
+        elif isinstance(node, ast.IfExp):
+            todo.append(node.test)
+        elif isinstance(node, ast.Compare):
+            todo += [node.left, node.comparators[0]]
+        elif isinstance(node, ast.AST) and not isinstance(node, (*SCOPES, *COMPREHENSIONS)):
+            todo += list(ast.iter_child_nodes(node))

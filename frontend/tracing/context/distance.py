@@ -24,6 +24,7 @@ from ....ir.indices.proof import nonnegative
 from ....ir.indices.rounds import range_of, rounds_behind, rounds_that_follow, simplified
 from ....ir.indices.walk import substitute
 from ....ir.record import field, record
+from ....ir.types import I64
 from ..values.tracer import SymbolicDim, Tracer
 from .recorder import TraceContext
 from .request import GivenUpError, Need
@@ -228,11 +229,18 @@ def tell_size(ctx: TraceContext, value: Value, size: Dim) -> None:
     itself."""
     sums = _sums(ctx)
     constant, number, factor = _linear(ctx, value)
-    if factor in (1, -1) and not ctx.nested:
+    if factor in (1, -1) and not ctx.nested and _is_wide(value):
         sums.told[number] = (size - constant) * factor
     else:
         sums.sizes[value] = size
     sums.known.clear()  # what has been made of it
+
+
+def _is_wide(value: Value) -> bool:
+    """Whether an integer is computed by numbers of 64 bits."""
+    node = value.node
+    parts = None if node is None else _parts(value)
+    return value.dtype == I64 and (parts is None or all(_is_wide(x) for x, _ in parts))
 
 
 def multiple(ctx: TraceContext, value: Value) -> tuple[int, int]:

@@ -80,6 +80,7 @@ class TraceContext(Effects, Hints):
         # Whether this is a way of an if, and whether the user may catch what is raised here.
         self.way = False
         self.caught: bool = parent is not None and parent.caught
+        self.has_caught = False  # whether the user has caught anything in this trace
         self.told: Any = None  # the variable that counts what is printed
         self.streams: tuple[Any, ...] = (sys.stdout, sys.stderr) if parent is None else (
             parent.streams)  # the standard ones, before the user's code redirects them

@@ -48,6 +48,8 @@ class Need:
     measured: bool = False  # sizes were measured, or told by rounds, which may be why
     sizes: bool = False     # what is ``static`` says how large arrays in loops are
     counts: bool = False    # sizes go by the numbers of rounds of which nobody knows how many
+    exact: bool = False     # sizes that numbers say had better be known
+    short: bool = False     # rounds of which all is known had better be traced one by one
 
 
 class Start(Enum):
@@ -63,7 +65,8 @@ class Loops:
     """Which loops of known length are loops of the program: those that are ``found`` begin with
     their first round, those that are ``peeled`` with a later one. ``straight``: those that do not
     branch are among them. ``given_up`` are those that cannot be. ``used``: whether there are any.
-    ``patient``: a trace is not given up because it draws many nodes."""
+    ``patient``: a trace is not given up because it draws many nodes. ``long``: one of them is
+    there because its rounds are many, although all is known of them."""
 
     start: Start = Start.FIRST
     straight: bool = False
@@ -72,6 +75,7 @@ class Loops:
     peeled: dict[CodeType, None] = field(default_factory=dict)
     given_up: set[CodeType] = field(default_factory=set)
     used: bool = False
+    long: bool = False
     traces: int = 0
 
     @property
@@ -122,6 +126,7 @@ class Request:
     CPUs do, where elements of a whole array would do; ``rounds``: they may go by the numbers of
     rounds. ``sizes``: numbers among the arguments that say sizes in loops rather become static.
     ``varying``: of these numbers calls have several values; sizes that they say are measured.
+    ``short``: rounds of which all is known are traced one by one, however many there are.
     ``counts``: how many rounds there are is measured, where a value says it; None: may not be."""
 
     capacity: int = 0
@@ -134,6 +139,7 @@ class Request:
     rounds: bool = True
     sizes: bool = False
     varying: frozenset[str] = frozenset()
+    short: bool = False
     counts: bool | None = None
     loops: Loops = field(default_factory=Loops)
 
