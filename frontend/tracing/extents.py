@@ -109,7 +109,7 @@ def may_leave_64_bits(graph: Graph) -> bool:
     known = known_places(graph)
     bodies = (body for node in known.nodes for body in node.attrs.values()
               if isinstance(body, Graph))
-    return any(node.op.name in ("ipow", "to_int") or (node.op is OPS["unwrapped"] and not (
+    return any(node.op in (OPS["ipow"], OPS["to_int"]) or (node.op is OPS["unwrapped"] and not (
         node.attrs["of"] in ("add", "sub") and any(map(_is_small, node.inputs[1:]))))
                for body in bodies for node in all_nodes(body))
 
