@@ -36,8 +36,9 @@ def of_loop(
     compute. ``own`` are the names of the function, ``lists`` those of which nobody else has the
     list (``own_lists``), ``runtime`` the name of what rewritten code calls.
     """
-    body = node.body if isinstance(node, ast.For) else [ast.Expr(node.test), *node.body]
-    found = _called(body, own, lists)
+    counted = isinstance(node, ast.For)
+    body = node.body if counted else [ast.Expr(node.test), *node.body]
+    found = _called(body, own, lists, powers=counted)
     return None if found is None else tuple(name for name in found if name != runtime)
 
 
@@ -53,7 +54,8 @@ def of_function(code: CodeType) -> tuple[str, ...] | None:
 
 
 def _called(
-    body: Sequence[ast.stmt], own: Collection[str], lists: Collection[str] = ()
+    body: Sequence[ast.stmt], own: Collection[str], lists: Collection[str] = (),
+    powers: bool = False,
 ) -> tuple[str, ...] | None:
     roots: dict[str, None] = {}
     for node in here(body):
@@ -62,6 +64,9 @@ def _called(
         if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
             root = _root(node)
             if isinstance(node, ast.Attribute) or root not in own:
+                return None
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.LShift)):
+            if not powers and any(isinstance(each, ast.Name) for each in ast.walk(node.right)):
                 return None
         elif isinstance(node, ast.Call):
             root = _root(node.func)
