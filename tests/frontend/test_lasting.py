@@ -174,10 +174,33 @@ def large(v: Any, u: float) -> Any:
     return total
 
 
-@pytest.mark.parametrize("program", [powers, masks, large])
+def fractions(v: Any, u: float) -> Any:
+    total = 0.0
+    for k in range(len(v)):
+        total += v[k] * 2 ** -k + v[k] / 3 ** (2 - k) * 1e-200
+    return total
+
+
+def of_itself(v: Any, u: float) -> Any:
+    total = 0.0
+    for k in range(len(v)):
+        total += v[k] / (k + 2) ** min(k, 90) + v[k] / (k + 1) ** (k - k % 3 + 1 if k < 30 else 1)
+    return total
+
+
+def counted(v: Any, u: float) -> Any:
+    total = 0.0
+    for k in range(60):
+        total += v[k] / (k + 2) ** k
+    for k in range(len(v)):
+        total += v[k] / (1 << (k // 2))
+    return total
+
+
+@pytest.mark.parametrize("program", [powers, masks, large, fractions, of_itself, counted])
 def test_powers_that_the_number_of_a_round_says(program: Callable[..., Any]) -> None:
     """They are a loop of the program, but where an integer would not be one of 64 bits."""
     compiled = weft.compile(program)
     np.testing.assert_allclose(compiled(X.copy(), 1.01), program(X.copy(), 1.01), rtol=1e-12)
-    if program is not large:
+    if program in (powers, masks):
         assert sum(1 for _ in all_nodes(compiled.trace(X, 1.01).graph)) < 300

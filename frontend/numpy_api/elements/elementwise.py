@@ -155,7 +155,7 @@ def operator(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
         return apply(ufunc, operands)
     if ufunc not in COMPARISONS and (ufunc not in _LOGIC or not all(map(_is_bool, operands))):
         operands = tuple(_as_int(x) if _is_bool(x) else x for x in operands)
-    if ufunc in _BY_EXPONENT and isinstance(operands[0], int) and current().request.loops.used:
+    if ufunc in _BY_EXPONENT and kind_of(operands[0]) is int and current().request.loops.used:
         _fits_in_rounds(ufunc, *operands)
     operands = python_errors.before(ufunc, operands)
     if ufunc is np.power and isinstance(operands[1], int):
@@ -173,17 +173,25 @@ def operator(ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
 
 
 _BY_EXPONENT: Mapping[np.ufunc, Callable[[int, int], int]] = MappingProxyType({
-    np.power: lambda x, n: abs(x) ** n, np.left_shift: lambda x, n: abs(x) << n})
+    np.power: lambda x, n: x ** n, np.left_shift: lambda x, n: x << n})
 
 
-def _fits_in_rounds(ufunc: np.ufunc, x: int, exponent: Any) -> None:
-    """Raises TracerError (W131) where a known integer to a power that the number of a round says is
-    none of 64 bits: such rounds, of which the number is known, are rather traced one by one."""
-    known = bounds_of(current(), exponent) if is_computed(exponent) else None
-    if known is not None and isinstance(known.most, int) and known.most > 0 and abs(x) > 1 and (
-            known.most > 64 or _BY_EXPONENT[ufunc](x, known.most) >= 1 << 63):
-        raise error("W131", f"{x} to the power of {known.most} is out of bounds for int64, in "
-                            "which traced Python integers are held", hint="start from a float")
+def _fits_in_rounds(ufunc: np.ufunc, x: Any, exponent: Any) -> None:
+    """Raises TracerError (W131) where an integer to a power that the number of a round says may be
+    none of 64 bits, or a fraction: such rounds, of which the number is known, are rather traced
+    one by one."""
+    ctx = current()
+    power = bounds_of(ctx, exponent) if is_computed(exponent) else None
+    if power is None or not (isinstance(power.least, int) and isinstance(power.most, int)):
+        return
+    base = bounds_of(ctx, x)
+    largest = max(abs(base.least), abs(base.most)) if base is not None and isinstance(
+        base.least, int) and isinstance(base.most, int) else 1 << 63
+    if power.least < 0 or (largest > 1 and power.most > 64) or (
+            power.most > 0 and _BY_EXPONENT[ufunc](largest, min(power.most, 64)) >= 1 << 63):
+        raise error("W131", f"an integer to a power from {power.least} to {power.most} may be out "
+                            "of bounds for int64, in which traced Python integers are held",
+                    hint="start from a float")
 
 
 def _whole_power(x: Any, power: int) -> Any:

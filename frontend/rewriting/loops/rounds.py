@@ -296,11 +296,11 @@ class Loop:
 
     def bound(self, before: Sequence[Any]) -> list[Any]:
         """What each name is bound to after the loop; memory that was written to has changed."""
-        for at in sorted(self.late)[:1]:
+        if self.late:
             assert self.has_first is not None
             raise_unless(self.has_first(), UnboundLocalError(
-                f"cannot access local variable '{self.names[at]}' where it is not associated with "
-                "a value"))
+                f"cannot access local variable '{self.names[min(self.late)]}' where it is not "
+                "associated with a value"))
         made = dict(zip(self.keys, self.results.values(), strict=False))
         for (at, _), result in made.items():
             result.waiting = self.names[at].startswith(RESULT)

@@ -36,9 +36,8 @@ def of_loop(
     compute. ``own`` are the names of the function, ``lists`` those of which nobody else has the
     list (``own_lists``), ``runtime`` the name of what rewritten code calls.
     """
-    counted = isinstance(node, ast.For)
-    body = node.body if counted else [ast.Expr(node.test), *node.body]
-    found = _called(body, own, lists, powers=counted)
+    found = (_called(node.body, own, _names(node.target), lists=lists) if isinstance(node, ast.For)
+             else _called([ast.Expr(node.test), *node.body], own, None, lists=lists))
     return None if found is None else tuple(name for name in found if name != runtime)
 
 
@@ -50,13 +49,18 @@ def of_function(code: CodeType) -> tuple[str, ...] | None:
         return None
     body = [ast.Expr(node.body)] if isinstance(node, ast.Lambda) else node.body
     given = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
-    return _called(body, {*given, *bound(body)})
+    return _called(body, {*given, *bound(body)}, None)
 
 
 def _called(
-    body: Sequence[ast.stmt], own: Collection[str], lists: Collection[str] = (),
-    powers: bool = False,
+    body: Sequence[ast.stmt], own: Collection[str], counts: Collection[str] | None,
+    lists: Collection[str] = (),
 ) -> tuple[str, ...] | None:
+    """``counts`` are the names of rounds' numbers, a power of which may be larger than a traced
+    integer (None: any name may be one); what is linear in them is judged when it is traced."""
+    inner = {name for node in here(body) if isinstance(node, ast.For) or (
+                 isinstance(node, ast.comprehension) and _names(node.iter) != {"range"})
+             for name in _names(node.target)}
     roots: dict[str, None] = {}
     for node in here(body):
         if not isinstance(node, (*_STATEMENTS, *_EXPRESSIONS)):
@@ -66,7 +70,9 @@ def _called(
             if isinstance(node, ast.Attribute) or root not in own:
                 return None
         elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.LShift)):
-            if not powers and any(isinstance(each, ast.Name) for each in ast.walk(node.right)):
+            names = _names(node.right)
+            if names if counts is None else names & {*counts, *inner} and not _is_linear(
+                    node.right):
                 return None
         elif isinstance(node, ast.Call):
             root = _root(node.func)
@@ -81,6 +87,25 @@ def _called(
             else:
                 roots[root] = None
     return tuple(roots)
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
+def _is_linear(node: ast.expr) -> bool:
+    """Whether an expression is a sum of names and numbers, which may have known factors."""
+    match node:
+        case ast.Name() | ast.Constant():
+            return True
+        case ast.UnaryOp(ast.USub() | ast.UAdd(), inner):
+            return _is_linear(inner)
+        case ast.BinOp(left, ast.Add() | ast.Sub(), right):
+            return _is_linear(left) and _is_linear(right)
+        case ast.BinOp(left, ast.Mult(), right):
+            return _is_linear(left) and _is_linear(right) and any(
+                isinstance(each, ast.Constant) for each in (left, right))
+    return False
 
 
 def _root(node: ast.AST) -> str | None:
