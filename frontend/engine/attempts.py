@@ -22,7 +22,7 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from ...ir.diagnose import Error
-from ...ir.record import replace
+from ...ir.record import record, replace
 from ..face.signature import Signature
 from ..rewriting.lists.room import FIRST, MOST, TIMES
 from ..tracing.arguments import Call
@@ -31,6 +31,19 @@ from ..tracing.context.request import Loops, Need, Request
 T = TypeVar("T")
 _SIZES = "it says how large arrays in a loop are"
 _EXACT = "it says how large arrays are, which have to fit others"
+
+
+@record
+class _Before:
+    """What was so before an attempt that may be taken back. ``first``: the problem before all
+    integers were static; ``optional``: before names might be None; ``unknown``: before numbers of
+    arrays from around were known; ``conflict``: before those that are written were not."""
+
+    fixed: Mapping[str, str]
+    first: Exception | None = None
+    optional: Exception | None = None
+    unknown: Exception | None = None
+    conflict: Exception | None = None
 
 
 class Attempts:
@@ -59,75 +72,79 @@ class Attempts:
     ) -> tuple[T, Call]:
         """What ``make`` gives as soon as it lacks nothing, and the call that it gives that for."""
         call = self._varied(call)
-        saved = self.fixed
-        first: Exception | None = None     # the problem before all integers were static
-        optional: Exception | None = None  # before names might be None
-        unknown: Exception | None = None   # before numbers of arrays from around were known
-        conflict: Exception | None = None  # before those that are written were not
+        before = _Before(self.fixed)
         request = self._request(call)
         while True:
             found = _untyped(call) or make(call, request)
             if not isinstance(found, Need):
                 return found, call
-            if not found.written <= request.written:
-                conflict = conflict or found.problem
-                request = replace(request, written=request.written | found.written, loops=Loops())
-                continue
-            if found.sizes:
-                request = replace(request, sizes=self._has_sizes(found, call), loops=Loops())
-                call = call.with_fixed(self.fixed)
-                continue
-            if found.known and not _numbers(found, call):
-                unknown = unknown or found.problem
-                request = replace(request, known=found.known, loops=Loops())
-                continue
-            if found.exact or found.short:
-                call, request = self._with_less(found, call, request)
-                continue
-            sized = _with_sizes_told_otherwise(request, found)
-            if sized is not None:
-                request = sized
-                continue
-            if unknown is not None and type(found.problem) is ValueError:
-                raise unknown  # of NumPy: what is known cannot be written
-            outside = found.outside and bool(_numbers(found, call))  # loops are not why
-            loops = None if outside else request.loops.after(found)
-            if loops is not None and loops.unrolls and found.optional and optional is None and (
-                    not _numbers(found, call)):
-                optional = found.problem
-                request = replace(request, optional=True, loops=Loops())
-                continue
+            call, request = self._with_what_it_says(found, call, request, before) or (
+                self._with_loops(found, call, request, before) or (
+                    self._with_numbers(found, call, request, before)))
+
+    def _with_what_it_says(
+        self, found: Need, call: Call, request: Request, before: _Before
+    ) -> tuple[Call, Request] | None:
+        """What to try where a need alone says it."""
+        if not found.written <= request.written:
+            before.conflict = before.conflict or found.problem
+            return call, replace(request, written=request.written | found.written, loops=Loops())
+        if found.sizes:
+            request = replace(request, sizes=self._has_sizes(found, call), loops=Loops())
+            return call.with_fixed(self.fixed), request
+        if found.known and not _numbers(found, call):
+            before.unknown = before.unknown or found.problem
+            return call, replace(request, known=found.known, loops=Loops())
+        if found.exact or found.short:
+            return self._with_less(found, call, request)
+        sized = _with_sizes_told_otherwise(request, found)
+        return None if sized is None else (call, sized)
+
+    def _with_loops(
+        self, found: Need, call: Call, request: Request, before: _Before
+    ) -> tuple[Call, Request] | None:
+        """What to try where loops may be why, or what rounds tell."""
+        if before.unknown is not None and type(found.problem) is ValueError:
+            raise before.unknown  # of NumPy: what is known cannot be written
+        if not _is_outside(found, call):
+            loops = request.loops.after(found)
+            if loops is not None and loops.unrolls and found.optional and (
+                    before.optional is None and not _numbers(found, call)):
+                before.optional = found.problem
+                return call, replace(request, optional=True, loops=Loops())
             if loops is not None:
-                request = replace(request, loops=loops)
-                continue
-            if found.measured and request.rounds and not found.static:
-                request = _of_whole_arrays(request)
-                continue
-            problem = (conflict if _asks(unknown) else unknown) or found.problem
-            assert problem is not None  # else there are loops to go on with
-            if not isinstance(problem, Error):
-                raise problem
-            with self._lock:  # of threads that need the same one makes arguments static
-                if call.signature.fixed == self.fixed.keys():
-                    names = _numbers(found, call)
-                    if found.capacity and not request.capacity and not names:
-                        request = replace(request, capacity=self.capacity, loops=Loops())
-                        continue
-                    if found.optional and optional is None and not names:
-                        optional = problem
-                        request = replace(request, optional=True, loops=Loops())
-                        continue
-                    if not names and (first is not None or not call.numbers(int)):
-                        self._fix(saved)
-                        raise optional or first or problem
-                    if not names:
-                        first = problem
-                    self._try(names.intersection(call.numbers(int)), call)
-                    self._fix({**self.fixed, **dict.fromkeys(
-                        names or call.numbers(int), _reason(problem, call, names))})
-                call = call.with_fixed(self.fixed)
-            request = replace(request, loops=replace(request.loops, used=False) if outside
-                              else Loops())
+                return call, replace(request, loops=loops)
+        if found.measured and request.rounds and not found.static:
+            return call, _of_whole_arrays(request)
+        return None
+
+    def _with_numbers(
+        self, found: Need, call: Call, request: Request, before: _Before
+    ) -> tuple[Call, Request]:
+        """The last to try: lists that grow, names that may be None, numbers that are static. Raises
+        the problem where all of that was tried."""
+        problem = (before.conflict if _asks(before.unknown) else before.unknown) or found.problem
+        assert problem is not None  # else there are loops to go on with
+        if not isinstance(problem, Error):
+            raise problem
+        with self._lock:  # of threads that need the same one makes arguments static
+            if call.signature.fixed == self.fixed.keys():
+                names = _numbers(found, call)
+                if found.capacity and not request.capacity and not names:
+                    return call, replace(request, capacity=self.capacity, loops=Loops())
+                if found.optional and before.optional is None and not names:
+                    before.optional = problem
+                    return call, replace(request, optional=True, loops=Loops())
+                if not names and (before.first is not None or not call.numbers(int)):
+                    self._fix(before.fixed)
+                    raise before.optional or before.first or problem
+                if not names:
+                    before.first = problem
+                self._try(names.intersection(call.numbers(int)), call)
+                self._fix({**self.fixed, **dict.fromkeys(
+                    names or call.numbers(int), _reason(problem, call, names))})
+            loops = replace(request.loops, used=False) if _is_outside(found, call) else Loops()
+            return call.with_fixed(self.fixed), replace(request, loops=loops)
 
     def _with_less(self, found: Need, call: Call, request: Request) -> tuple[Call, Request]:
         """Without what a trace has tried: sizes that are measured, or many rounds as one loop."""
@@ -211,6 +228,11 @@ def _numbers(need: Need, call: Call) -> frozenset[str]:
     choice, integers, as floats that are compared have too many values."""
     kinds = (bool, int) if need.truth else (bool, int, float)
     return need.static if need.static.issubset(call.numbers(*kinds)) else frozenset()
+
+
+def _is_outside(need: Need, call: Call) -> bool:
+    """Whether numbers are asked for outside of loops, which are not why then."""
+    return need.outside and bool(_numbers(need, call))
 
 
 def _reason(problem: Error, call: Call, names: frozenset[str]) -> str:

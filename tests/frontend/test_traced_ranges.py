@@ -184,16 +184,13 @@ def by_rows(x: Any, width: int) -> Any:
     return total
 
 
-@pytest.mark.parametrize(("function", "asked"), [(banded, False), (in_blocks, False),
-                                                 (by_rows, False)])
-def test_numbers_are_known_to_be_within_their_bounds(
-    function: Callable[..., Any], asked: bool
-) -> None:
+@pytest.mark.parametrize("function", [banded, in_blocks, by_rows])
+def test_numbers_are_known_to_be_within_their_bounds(function: Callable[..., Any]) -> None:
     x = np.linspace(-1, 1, 23)
     compiled = weft.compile(function)
     for width in (1, 3, 30, -2):
         np.testing.assert_allclose(compiled(x, width), function(x, width), rtol=1e-14)
-    assert ("W124" in compiled.lower(x, 3).as_text("plan")) is asked
+    assert "W124" not in compiled.lower(x, 3).as_text("plan")
     if function is in_blocks:
         with pytest.raises(ValueError, match="must not be zero"):
             compiled(x, 0)

@@ -14,9 +14,8 @@ from itertools import pairwise
 from typing import Any
 
 from ....ir.record import field, record
-from .names import COMPREHENSIONS, SCOPES, bound, here
+from .names import COMPREHENSIONS, SCOPES, Place, begin_of, bound, end_of, here
 
-Place = tuple[int, int]  # a line and a column
 _PARTS = ("body", "orelse", "handlers", "finalbody", "cases")
 
 
@@ -45,23 +44,19 @@ class Occurrences:
         inner = {each for node in here(function.body) if isinstance(node, (ast.For, ast.While))
                  for each in here(node.body)}  # rounds around may have bound a name
         blocks = [block for node in here(function.body) for block in _blocks(node)]
-        sure = {_place(each): frozenset(_surely(following))
+        sure = {begin_of(each): frozenset(_surely(following))
                 for block in [function.body, *blocks] for each, following in pairwise(block)
                 if isinstance(each, ast.For) and each not in inner}
         return Occurrences(tuple(sorted(_in(function.body))), sure)
 
     def kind(self, loop: ast.AST, name: str) -> type[Lasting] | None:
         """What a name is behind a loop; None if it is bound again, or nobody has it."""
-        end = getattr(loop, "end_lineno", 0), getattr(loop, "end_col_offset", 0)
-        binds = next((binds for place, binds, each in self.found if each == name and place >= end),
-                     True)
+        behind = end_of(loop)
+        binds = next((binds for place, binds, each in self.found
+                      if each == name and place >= behind), True)
         if binds:
             return None
-        return Awaited if name in self.sure.get(_place(loop), ()) else Lasting
-
-
-def _place(node: ast.AST) -> Place:
-    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+        return Awaited if name in self.sure.get(begin_of(loop), ()) else Lasting
 
 
 def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
@@ -88,7 +83,7 @@ def _in(statements: Sequence[ast.stmt]) -> Iterator[tuple[Place, bool, str]]:
     for node in here(statements):
         if isinstance(node, ast.stmt):
             for binds, name in _own(node):
-                yield _place(node), binds, name
+                yield begin_of(node), binds, name
 
 
 def _surely(statement: ast.stmt) -> Iterator[str]:

@@ -11,8 +11,19 @@ from collections.abc import Iterable, Iterator
 
 from ...face.source import RUNTIME as RUNTIME
 
+Place = tuple[int, int]  # a line and a column
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def begin_of(node: ast.AST) -> Place:
+    """Where a node begins."""
+    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+
+
+def end_of(node: ast.AST) -> Place:
+    """Where it ends."""
+    return getattr(node, "end_lineno", 0), getattr(node, "end_col_offset", 0)
 
 
 def path_of(node: ast.AST) -> str | None:

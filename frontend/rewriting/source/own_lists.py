@@ -14,7 +14,7 @@ import ast
 from collections.abc import Iterator
 
 from ....ir.record import record
-from .names import RUNTIME, changed_by_ours, here
+from .names import RUNTIME, Place, begin_of, changed_by_ours, end_of, here
 
 GROWING = frozenset({"append", "pop", "extend", "clear"})
 _METHODS = GROWING | {"copy", "index", "count", "insert", "remove", "reverse", "sort"}
@@ -25,7 +25,6 @@ _MODULES = frozenset({"np", "numpy", "math", "weft", "scipy", "special", "linalg
                       "bisect"})
 
 
-Place = tuple[int, int]  # a line and a column
 _START, _END = (0, 0), (1 << 60, 0)
 
 
@@ -39,11 +38,11 @@ class OwnLists:
 
     def at(self, node: ast.AST) -> frozenset[str]:
         """The names of such lists where a node stands."""
-        return self._names(_begin(node))
+        return self._names(begin_of(node))
 
     def after(self, node: ast.AST) -> frozenset[str]:
         """Those behind it."""
-        return self._names((getattr(node, "end_lineno", 0), getattr(node, "end_col_offset", 0)))
+        return self._names(end_of(node))
 
     def _names(self, place: Place) -> frozenset[str]:
         return frozenset(name for name, begin, end in self.lives if begin <= place < end)
@@ -99,7 +98,7 @@ class _Lives:
     def note(self, kind: set[tuple[str, int]], name: str, node: ast.AST, binds: bool = False,
              ) -> None:
         """Something is so of a name where a node stands, or after a statement that ``binds`` it."""
-        place = _begin(node)
+        place = begin_of(node)
         part = sum(end <= place for end in self.bounds.get(name, ()))
         kind.add((name, part + (binds and node in self.binders)))
 
@@ -108,10 +107,6 @@ class _Lives:
             if name not in self.anywhere:
                 ends = [_START, *self.bounds.get(name, ()), _END]
                 yield name, ends[part], ends[part + 1]
-
-
-def _begin(node: ast.AST) -> Place:
-    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
 
 
 def bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
