@@ -140,7 +140,12 @@ class Attempts:
                     raise before.optional or before.first or problem
                 if not names:
                     before.first = problem
-                self._try(names.intersection(call.numbers(int)), call)
+                sizes = names.intersection(call.numbers(int)) - self._varying
+                if sizes and not request.sizes and self._first.measures:
+                    self._varying |= sizes  # there may be no second program: this one has them all
+                    return call, replace(
+                        request, varying=frozenset(self._varying), loops=Loops())
+                self._try(sizes, call)
                 self._fix({**self.fixed, **dict.fromkeys(
                     names or call.numbers(int), _reason(problem, call, names))})
             loops = replace(request.loops, used=False) if _is_outside(found, call) else Loops()

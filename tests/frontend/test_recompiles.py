@@ -54,7 +54,7 @@ def plain(x: Any, k: Any = None, *rest: Any, mode: Any = None) -> Any:
 
 
 def sized(x: Any, n: Any) -> Any:
-    return np.zeros(n) + x
+    return np.arange(24.0).reshape(n, -1) + x
 
 
 def written(x: Any, y: Any) -> Any:
@@ -150,6 +150,17 @@ def test_a_static_argument_is_named() -> None:
     assert "n 2 -> 3" in told and "leave 'n' out of static_argnames to have it traced" in told
     loose = compiled(lambda x, n: x * n, on_recompile="error")
     loose(X, 2), loose(X, 3)
+
+
+def test_a_size_that_may_be_any_is_the_last_to_be_compiled_for() -> None:
+    f = compiled(lambda n: np.zeros(n))
+    assert not lines_of(lambda: [f(n) for n in (3, 4, 5, 0)])
+    change, = f.explain().changes
+    assert (change.kind, change.argument, change.count) == ("static", "n", 1)
+    assert (change.before, change.after) == ("3", "any number")
+    strict = compiled(lambda n: np.zeros(n), on_recompile="error")  # its first has all of them
+    assert [len(strict(n)) for n in (3, 4, 0)] == [3, 4, 0]
+    assert strict.cache_info().specialisations == 1
 
 
 def test_a_static_field_and_registered_classes_are_named() -> None:
