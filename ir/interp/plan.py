@@ -196,9 +196,8 @@ class _PlanRun:
             if loop.condition is not None and not self._holds(loop.condition):
                 break
             self.steps(loop.body)
-            for pair in loop.carried:
-                self.buffers[pair.buffer], self.buffers[pair.next] = (
-                    self.buffers[pair.next], self.buffers[pair.buffer])
+            self.buffers.update({each: self.buffers[other] for carry in loop.carried
+                                 for each, other in carry.pairs})
 
     def _launch(self, step: Launch) -> None:
         kernel = self.plan.kernels[step.kernel]

@@ -136,10 +136,16 @@ class Group:
 
 @record(frozen=True)
 class Carry:
-    """Buffers that exchange their memory after each round: ``next`` is ``buffer`` from then on."""
+    """Buffers that exchange their memory after each round: each has that of the one behind it from
+    then on, and the last one that of the first. The first one has a value before the loop, and so
+    may others."""
 
-    buffer: str
-    next: str
+    buffers: tuple[str, ...]
+
+    @property
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Each buffer, and the one whose memory it has next."""
+        return zip(self.buffers, (*self.buffers[1:], self.buffers[0]), strict=True)
 
 
 @record(frozen=True)
@@ -158,6 +164,11 @@ class Loop:
     condition: Window | None = None
     test: tuple[Step, ...] = ()
     fused: bool = False
+
+    @property
+    def exchanged(self) -> tuple[str, ...]:
+        """All buffers that exchange their memory after each round."""
+        return tuple([name for carry in self.carried for name in carry.buffers])
 
 
 @record(frozen=True)

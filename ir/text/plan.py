@@ -277,11 +277,13 @@ class _StepReader:
         return self.scanner.dim_of(found[0])
 
     def _carried(self) -> Carry:
-        buffer = self._buffer()
-        if not self.scanner.accept("="):
-            raise self.scanner.problem(f"%{buffer} is carried without its next: write "
-                                       f"%{buffer} = %next")
-        return Carry(buffer, self._buffer())
+        buffers = [self._buffer()]
+        while self.scanner.accept("="):
+            buffers.append(self._buffer())
+        if len(buffers) == 1:
+            raise self.scanner.problem(f"%{buffers[0]} is carried without its next: write "
+                                       f"%{buffers[0]} = %next")
+        return Carry(tuple(buffers))
 
     def _branch(self) -> Branch:
         condition, then = self._window(), self._block()

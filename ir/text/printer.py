@@ -354,8 +354,8 @@ def _loop(step: Loop) -> str:
     else:
         text += f" while {print_window(step.condition)}"
     if step.carried:
-        pairs = (f"{_buffer(pair.buffer)} = {_buffer(pair.next)}" for pair in step.carried)
-        text += f" carry ({', '.join(pairs)})"
+        carried = (" = ".join(map(_buffer, carry.buffers)) for carry in step.carried)
+        text += f" carry ({', '.join(carried)})"
     if step.condition is not None and step.count is not None:
         text += f" limit {step.count}"
     return f"{text} fused" if step.fused else text

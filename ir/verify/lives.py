@@ -83,8 +83,7 @@ def reads_and_writes(plan: Plan, step: Step) -> tuple[list[Window], list[Window]
 
 def buffers_of(step: Step) -> frozenset[str]:
     """The buffers that a step itself names."""
-    carried = [name for pair in step.carried for name in (pair.buffer, pair.next)] if isinstance(
-        step, Loop) else []
+    carried = step.exchanged if isinstance(step, Loop) else ()
     return frozenset((*(window.buffer for window in windows_of(step)), *carried))
 
 
@@ -137,9 +136,9 @@ class Timeline:
                     self.moments.append(step)
 
     def _loop(self, loop: Loop, around: tuple[_Span, ...]) -> None:
-        pairs = [Window(name) for pair in loop.carried for name in (pair.buffer, pair.next)]
+        exchanged = [Window(name) for name in loop.exchanged]
         span = _Span(len(self.moments))
-        self._use(pairs, around)
+        self._use(exchanged, around)
         self.moments.append(loop)
         self._walk(loop.test, (*around, span))
         if loop.condition is not None:
@@ -147,7 +146,7 @@ class Timeline:
             self.moments.append(loop)
         self._walk(loop.body, (*around, span))
         span.last = len(self.moments)
-        self._use(pairs, around)
+        self._use(exchanged, around)
         self.moments.append(loop)
 
     def _use(self, windows: Iterator[Window] | Sequence[Window],
@@ -167,8 +166,9 @@ class Timeline:
         together = _Together()
         for step in self.moments:
             if isinstance(step, Loop):
-                for pair in step.carried:
-                    together.join(pair.buffer, pair.next)
+                for carry in step.carried:
+                    for pair in carry.pairs:
+                        together.join(*pair)
         for names in together.sets():
             last = max((spans[name][1] for name in names if name in spans), default=0)
             for name in names:

@@ -100,10 +100,9 @@ def _buffers_in(steps: Sequence[Step], known: set[str], taken: set[str]) -> Prob
         tested = set(known)
         if isinstance(step, Loop):
             yield from _buffers_in(step.test, tested, taken)
-            for pair in step.carried:
-                for name in (pair.buffer, pair.next):
-                    if name not in known:
-                        yield step, f"no buffer %{name} above"
+            for name in step.exchanged:
+                if name not in known:
+                    yield step, f"no buffer %{name} above"
         for window in windows_of(step):
             if window.buffer not in tested:
                 yield step, f"no buffer %{window.buffer} above"
@@ -233,16 +232,15 @@ def check_control(plan: Plan) -> Problems:
             continue
         if step.condition is None and (step.count is None or step.test):
             yield step, "a loop has a count, or a condition for its test"
-        names = [name for pair in step.carried for name in (pair.buffer, pair.next)]
-        for name in names:
+        for name in step.exchanged:
             if name in slots:
                 yield step, f"%{name} is the caller's and cannot be carried"
-            if names.count(name) > 1:
+            if step.exchanged.count(name) > 1:
                 yield step, f"%{name} is carried twice"
-        for pair in step.carried:
-            if types[pair.buffer] != types[pair.next]:
-                yield step, (f"%{pair.buffer} is {types[pair.buffer]}, its next is "
-                             f"{types[pair.next]}")
+        for carry in step.carried:
+            for name, other in carry.pairs:
+                if types[name] != types[other]:
+                    yield step, f"%{name} is {types[name]}, its next is {types[other]}"
 
 
 def check_windows(plan: Plan) -> Problems:
@@ -341,19 +339,20 @@ class _Flow:
         tested = yield from self.after(loop.test, known)
         if loop.condition is not None and loop.condition.buffer not in tested:
             yield loop, f"the condition %{loop.condition.buffer} is never written"
-        for pair in loop.carried:
-            if pair.buffer not in known:
-                yield loop, f"%{pair.buffer} is carried, but has no first value"
+        for carry in loop.carried:
+            if carry.buffers[0] not in known:
+                yield loop, f"%{carry.buffers[0]} is carried, but has no first value"
         inside = yield from self.after(loop.body, tested)
-        for pair in loop.carried:
-            if pair.next not in inside:
-                yield loop, f"%{pair.next} is carried, but the loop does not write it"
+        pairs = [pair for carry in loop.carried for pair in carry.pairs]
+        for name, other in pairs:
+            if name in known and other not in inside:
+                yield loop, f"%{other} is carried, but the loop does not write it"
         moving = {window.buffer for step in all_steps(loop.body)
                   for window in reads_and_writes(self.plan, step)[1]
                   if loop.index in symbols_in(window.indices)}
         runs = loop.condition is None and isinstance(loop.count, int) and loop.count > 0
         after = tested | (inside if runs else inside & moving)
-        return after - {pair.next for pair in loop.carried}
+        return after - {name for name, _ in pairs if name not in known}
 
 
 def check_sites(plan: Plan) -> Problems:

@@ -240,7 +240,7 @@ class _PlanWriter:
         body += [Copy(self.place(value), self._memory(site))
                  for value, site in (*rounds.to_next, *rounds.after)]
         body += [Copy(self._memory(new), self._memory(home)) for new, home in rounds.back]
-        carried = tuple(Carry(self._alloc_of[home].name, self._alloc_of[new].name)
+        carried = tuple(Carry((self._alloc_of[home].name, self._alloc_of[new].name))
                         for home, new in rounds.exchanged)
         return [*before, Loop(call.index, call.count, tuple(body), carried, condition, test)]
 

@@ -114,9 +114,8 @@ class Walk:
             if loop.condition is not None and not self._holds(loop.condition):
                 break
             self._steps(loop.body)
-            for pair in loop.carried:
-                self.buffers[pair.buffer], self.buffers[pair.next] = (
-                    self.buffers[pair.next], self.buffers[pair.buffer])
+            self.buffers.update({each: self.buffers[other] for carry in loop.carried
+                                 for each, other in carry.pairs})
 
     def _launch(self, step: Launch) -> None:
         loaded = self.kernels[step.kernel]

@@ -13,6 +13,7 @@ exchanged.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
@@ -87,11 +88,11 @@ class _FusedLoop:
         f.do(f"store i64 {POLLED * _SMALL}, ptr {self._left}, align 8")
         steps = [loop, *all_steps((*loop.test, *loop.body))]
         own = {step.name for step in steps if isinstance(step, Alloc)}
-        pairs = [pair for step in steps if isinstance(step, Loop) for pair in step.carried]
+        carries = [each for step in steps if isinstance(step, Loop) for each in step.carried]
         named = frozenset[str]().union(*map(buffers_of, steps))
         self._locals = {each: "" for each in sorted(named) if self._is_small(each)}
-        moving = {each for pair in pairs for each in (pair.buffer, pair.next)
-                  if not {pair.buffer, pair.next} <= self._locals.keys()}
+        moving = {each for carry in carries for each in carry.buffers
+                  if not self._locals.keys() >= {*carry.buffers}}
         self._locals = {each: f.alloca("i8", self._bytes(each)) for each in self._locals
                         if each not in moving}
         self._pointers = {each: f.alloca("ptr", align=8) for each in sorted(moving)}
@@ -131,7 +132,7 @@ class _FusedLoop:
         for step in all_steps(steps):
             found |= {window.buffer for window in reads_and_writes(self.plan, step)[1]}
             if isinstance(step, Loop):
-                found |= {pair.buffer for pair in step.carried}
+                found.update(step.exchanged)
         return found
 
     def _exchanged(self, buffer: str) -> str:
@@ -319,14 +320,14 @@ class _FusedLoop:
         names = dict.fromkeys(row.name for part in trial.parts for row in part.rows)
         self._rows += [f.alloca("i64", PIECE) for _ in range(len(names) - len(self._rows))]
         rows = dict(zip(names, self._rows, strict=False))
-        left = {pair.buffer for pair in loop.carried}
+        left = {carry.buffers[0] for carry in loop.carried}
         for number, part in enumerate(trial.parts, 1):
             f.do(f"store i64 {begin}, ptr {index}, align 8")
             head = self._head()
             self._part(part, trial, rows, begin, index, unusual)
             own = left if number == len(trial.parts) else left & part.states
             left = left - own
-            self._next_round([pair for pair in loop.carried if pair.buffer in own], index)
+            self._next_round([carry for carry in loop.carried if carry.buffers[0] in own], index)
             ended = f.fresh("part")
             self._again(index, stop, head, ended)
             f.place(ended)
@@ -406,18 +407,22 @@ class _FusedLoop:
         f = self.f
         following = f(f"add nsw i64 {f(f'load i64, ptr {index}, align 8')}, 1")
         f.do(f"store i64 {following}, ptr {index}, align 8")
-        for pair in carried:
-            self._exchange(pair.buffer, pair.next)
+        for carry in carried:
+            self._exchange(carry)
 
-    def _exchange(self, buffer: str, other: str) -> None:
-        f = self.f
-        if buffer in self._locals:
-            self._move(self._locals[buffer], self._locals[other], str(self._bytes(buffer)))
+    def _exchange(self, carry: Carry) -> None:
+        f, first = self.f, carry.buffers[0]
+        if first in self._locals:
+            kept, size = f.alloca("i8", self._bytes(first)), str(self._bytes(first))
+            places = [*(self._locals[each] for each in carry.buffers), kept]
+            self._move(kept, places[0], size)
+            for place, other in itertools.pairwise(places):
+                self._move(place, other, size)
             return
-        places = self._pointers[buffer], self._pointers[other]
-        one, two = (f(f"load ptr, ptr {place}, align 8") for place in places)
-        f.do(f"store ptr {two}, ptr {places[0]}, align 8")
-        f.do(f"store ptr {one}, ptr {places[1]}, align 8")
+        found = [(self._pointers[name], f(f"load ptr, ptr {self._pointers[other]}, align 8"))
+                 for name, other in carry.pairs]
+        for place, pointer in found:
+            f.do(f"store ptr {pointer}, ptr {place}, align 8")
 
 
 def _is_small_round(plan: Plan, loop: Loop) -> bool:

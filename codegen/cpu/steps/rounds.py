@@ -70,11 +70,13 @@ def trial_of(
     """How rounds are run that have much to do which is independent of the round before, if they
     have. A loop has ``changed`` some buffers, and some are its ``own``; of it and of those around
     there are so many ``rounds``, where that is known."""
-    merged = merge(plan, types, loop.body, [pair.next for pair in loop.carried], rounds)
-    if merged is None:
+    if any(len(carry.buffers) > 2 for carry in loop.carried):
+        return None
+    after = {carry.buffers[1]: carry.buffers[0] for carry in loop.carried}
+    merged = merge(plan, types, loop.body, [*after], rounds)
+    if merged is None or _reads_first(merged.kernel, merged.args, after):
         return None
     kernel, args = merged.kernel, merged.args
-    after = {pair.next: pair.buffer for pair in loop.carried}
     states = {name: after.get(arg.buffer, arg.buffer) for name, arg in args.items()
               if arg.buffer in changed or arg.buffer in after.values()}
     read = {states[stmt.param] for stmt in kernel.body if isinstance(stmt, (Load, Store)) and (
@@ -87,8 +89,8 @@ def trial_of(
     if not parts and whole.asks and _independent(kernel, states) >= DEAR:
         parts = (whole,)
     tried, exchanged = asked(parts), after.keys() | set(after.values())
-    if len(exchanged) < 2 * len(after) or (tried and not set(own) >= exchanged):
-        return None  # pairs go on to others, or are not restored
+    if tried and not set(own) >= exchanged:
+        return None  # they are not restored
     lasting = {name for name, arg in args.items() if arg.buffer not in own}
     comes_again = all(_comes_again(part.kernel, loop.index, states, lasting)
                       for part in parts[:tried])
@@ -96,6 +98,19 @@ def trial_of(
                   for part in parts)
     near = sum(_gain(part.kernel, loop.index, states) for part in parts) >= DEAR
     return Trial(parts, args, tried) if parts and comes_again and choices and near else None
+
+
+def _reads_first(
+    kernel: Kernel, args: Mapping[str, Window], buffers: Collection[str]
+) -> bool:
+    """Whether a round reads what is in one of some buffers before it."""
+    stored = set[str]()
+    for stmt in kernel.body:
+        if isinstance(stmt, Store):
+            stored.add(args[stmt.param].buffer)
+        if isinstance(stmt, Load) and args[stmt.param].buffer in {*buffers} - stored:
+            return True
+    return False
 
 
 def _comes_again(

@@ -73,7 +73,7 @@ class _Around:
         """The buffers that loops inside of this one exchange."""
         inner = (*self.loop.test, *self.loop.body)
         return frozenset(name for step in all_steps(inner) if isinstance(step, Loop)
-                         for pair in step.carried for name in (pair.buffer, pair.next))
+                         for name in step.exchanged)
 
 
 class StepTable:
@@ -105,10 +105,9 @@ class StepTable:
         self._places.update({step.name: step for step in steps if isinstance(step, Alloc)})
         self.exchanged: dict[str, int] = {}  # buffers, and the registers that know where they are
         for step in steps:
-            for pair in step.carried if isinstance(step, Loop) else ():
-                for name in (pair.buffer, pair.next):
-                    if name not in self.exchanged:
-                        self.exchanged[name] = self._new_register(Window(name))
+            for name in step.exchanged if isinstance(step, Loop) else ():
+                if name not in self.exchanged:
+                    self.exchanged[name] = self._new_register(Window(name))
         self._steps(plan.steps, ())
         for measured in self._sizes.values():
             name = f"{plan.name}_measure{len(self.functions)}"
@@ -399,11 +398,11 @@ class StepTable:
     ) -> None:
         """Count the round that has ended, and exchange what the loop carries."""
         values.store(index, f(f"add nsw i64 {values.load(index)}, 1"))
-        for pair in carried:
-            here, there = self.exchanged[pair.buffer], self.exchanged[pair.next]
-            one, two = values.load(here), values.load(there)
-            values.store(here, two)
-            values.store(there, one)
+        for carry in carried:
+            places = [(self.exchanged[name], values.load(self.exchanged[other]))
+                      for name, other in carry.pairs]
+            for register, place in places:
+                values.store(register, place)
 
     def _branch(self, branch: Branch, around: tuple[_Around, ...]) -> None:
         test = len(self.rows)
