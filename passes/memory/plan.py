@@ -131,16 +131,9 @@ class _PlanWriter:
         sizes that it counts on, with room for the largest round; gives the size of the arena, under
         "", and of each."""
         temporary = [site for site in self.sharing.sites if site.home is None]
-        types = {site: site.values[0].type for site in temporary if site.values}
-        for site in temporary:
-            if site.next is not None:
-                types[site.next] = types[site]
-        for rounds in self.sharing.rounds.values():
-            types.update((new, home.values[0].type) for new, home in rounds.back)
-        stems = {site: site.values[0].name for site in temporary if site.values}
-        for site in temporary:
-            if site.next is not None:
-                stems[site.next] = f"{stems[site].removesuffix(':0')}.next"
+        types = {site: (site.like or site).values[0].type for site in temporary}
+        stems = {site: site.values[0].name if site.like is None else
+                 f"{site.like.values[0].name.removesuffix(':0')}.next" for site in temporary}
         counts = dict(calls_in_rounds(calls))
         measured = [call.size for call in counts if isinstance(call, MeasureCall)]
         rank = {size: at for at, size in enumerate(measured)}
@@ -156,7 +149,7 @@ class _PlanWriter:
                 Block(site.first, site.last, largest[site]) for site in sites])
             offsets.update(zip(sites, found, strict=True))
         for site in temporary:
-            name = names.unique(stems.get(site, "next"))
+            name = names.unique(stems[site])
             self._alloc_of[site] = Alloc(name, types[site], offsets[site], homes[site])
         return arenas
 
@@ -240,8 +233,8 @@ class _PlanWriter:
         body += [Copy(self.place(value), self._memory(site))
                  for value, site in (*rounds.to_next, *rounds.after)]
         body += [Copy(self._memory(new), self._memory(home)) for new, home in rounds.back]
-        carried = tuple(Carry((self._alloc_of[home].name, self._alloc_of[new].name))
-                        for home, new in rounds.exchanged)
+        carried = tuple(Carry(tuple([self._alloc_of[site].name for site in cycle]))
+                        for cycle in rounds.cycles)
         return [*before, Loop(call.index, call.count, tuple(body), carried, condition, test)]
 
     def _bases(self, call: KernelCall) -> list[Step]:

@@ -10,7 +10,8 @@ of the array that a loop stacks up, the result of a branch. The next value of wh
 comes to its memory in one of three ways, the first that is possible:
 
     in place     it is written there, when the last one is dead or may be overwritten
-    exchanged    it is written to a second memory, and the two change places after each round
+    exchanged    it is written to other memory, and they change places after each round: a second one,
+                 or what another carried value leaves, u, v, w = v, w, update of u
     copied       after each round
 """
 
@@ -24,9 +25,12 @@ from ...ir.indices.index import Dim, symbol
 from ...ir.plans.calls import Body, BranchCall, Call, GroupCall, HostCall, LoopCall
 from ...ir.plans.plan import KernelCall
 from ...ir.record import field, record
+from ...ir.types import TensorType
 from .chains import Chains
 from .lives import Lives
 from .overwriting import overwritable, overwritten
+
+SMALL = 64  # bytes that are copied as fast as two addresses are exchanged
 
 
 @record(frozen=True)
@@ -42,8 +46,9 @@ class Site:
     """Values that have one memory, in the order in which they have it.
 
     ``scope`` is the graph in which the memory is had, from ``call`` on. ``home`` is where it is: a
-    slot of the caller (by its number) or part of another site; None means the arena. Of two sites
-    that a loop exchanges, ``next`` is the one of the next value, and nothing may take over either.
+    slot of the caller (by its number) or part of another site; None means the arena. Nothing may
+    take over one that ``turns``, as rounds exchange it with others. Memory that comes in with the
+    rounds has the type and the name of what it is ``like``.
     """
 
     scope: Graph
@@ -52,13 +57,13 @@ class Site:
     first: int
     last: int
     home: int | Target | None = None
-    next: Site | None = None
-    is_next: bool = False
+    turns: bool = False
+    like: Site | None = None
 
     @property
     def free(self) -> bool:
         """True if it may still become the memory of something else."""
-        return self.home is None and self.next is None and not self.is_next
+        return self.home is None and not self.turns
 
 
 @record
@@ -69,7 +74,17 @@ class Rounds:
     to_next: list[tuple[Value, Site]] = field(default_factory=list)
     after: list[tuple[Value, Site]] = field(default_factory=list)
     back: list[tuple[Site, Site]] = field(default_factory=list)       # next -> its buffer
-    exchanged: list[tuple[Site, Site]] = field(default_factory=list)  # buffer, next
+    cycles: list[list[Site]] = field(default_factory=list)  # each has the memory of the one behind
+
+
+@record(frozen=True)
+class Wish:
+    """Where the next value of what is carried should be: in its ``own`` memory, in ``spare`` memory,
+    whose value goes on to another, or as an update in any of ``others`` that can be exchanged."""
+
+    own: Site
+    spare: tuple[Site, ...] = ()
+    others: tuple[Site, ...] = ()
 
 
 class Sharing:
@@ -100,7 +115,7 @@ class Sharing:
 
     # -- calls ----------------------------------------------------------------------------------
 
-    def _calls(self, body: Body, carries: Mapping[Value, Site]) -> None:
+    def _calls(self, body: Body, carries: Mapping[Value, Wish]) -> None:
         """The calls of a body; ``carries`` maps the next values of what is carried to the memory
         that they should have."""
         for call in body.calls:
@@ -119,13 +134,13 @@ class Sharing:
                     for name in call.results:
                         self._new(body.graph, call, self.lives.of(body.graph, name), carries)
 
-    def _new(self, scope: Graph, call: Call, value: Value, carries: Mapping[Value, Site]) -> Site:
+    def _new(self, scope: Graph, call: Call, value: Value, carries: Mapping[Value, Wish]) -> Site:
         """Memory for a value that ``call`` makes: what it is to be carried in, if that is idle."""
         moment = self.lives.spans[call][0]
-        wanted = carries.get(value)
-        if wanted is not None and all(
-                self.lives.last[other] < moment for other in wanted.values):
-            return self._join(wanted, value)
+        wish = carries.get(value)
+        for wanted in (wish.own, *wish.spare) if wish is not None else ():
+            if all(self.lives.last[other] < moment for other in wanted.values):
+                return self._join(wanted, value)
         site = Site(scope, call, [value], moment, self.lives.last[value])
         self.site[value] = site
         self.sites.append(site)
@@ -138,7 +153,7 @@ class Sharing:
         return site
 
     def _kernel(
-        self, graph: Graph, call: KernelCall, step: Call, carries: Mapping[Value, Site],
+        self, graph: Graph, call: KernelCall, step: Call, carries: Mapping[Value, Wish],
         others: Sequence[KernelCall],
     ) -> None:
         lives = self.lives
@@ -156,7 +171,7 @@ class Sharing:
             else:
                 old = [lives.of(graph, name) for name in overwritten(call, value.name, rules)]
             found = next((other for other in old if other not in taken and other not in elsewhere
-                          and self._may_take(call, value, other, carries)), None)
+                          and self._may_take(call, value, other, carries, value in bases)), None)
             if found is not None:
                 taken.add(found)
                 self._join(self.site[found], value)
@@ -166,10 +181,11 @@ class Sharing:
                 self.bases.setdefault(call, []).append((value, bases[value]))
 
     def _may_take(
-        self, call: Call, value: Value, old: Value, carries: Mapping[Value, Site]
+        self, call: Call, value: Value, old: Value, carries: Mapping[Value, Wish],
+        updates: bool = True,
     ) -> bool:
         """True if ``value`` may live where ``old`` was: memory of its size that is free now, or
-        when a branch ends."""
+        when a branch ends. If it ``updates`` that, there would be a copy else."""
         lives, site = self.lives, self.site.get(old)
         moment = lives.spans[call][isinstance(call, BranchCall)]
         if site is None or not site.free or lives.last[old] != moment or (
@@ -177,8 +193,10 @@ class Sharing:
             return False
         if old.type.shape != value.type.shape and not lives.rows.isdisjoint((value, *site.values)):
             return False  # the rows of another shape lie elsewhere
-        wanted = carries.get(value)
-        if wanted is not site and self._is_carried(site):
+        wish = carries.get(value)
+        wanted = () if wish is None else (
+            wish.own, *wish.spare, *(wish.others if updates else ()))
+        if self._is_carried(site) and not any(each is site for each in wanted):
             return False
         return site.values[-1] is old
 
@@ -188,7 +206,7 @@ class Sharing:
 
     # -- loops and branches ---------------------------------------------------------------------
 
-    def _loop(self, graph: Graph, call: LoopCall, carries: Mapping[Value, Site]) -> None:
+    def _loop(self, graph: Graph, call: LoopCall, carries: Mapping[Value, Wish]) -> None:
         lives, rounds = self.lives, Rounds()
         start, end = lives.spans[call]
         inputs = [lives.of(graph, name) for name in call.inputs]
@@ -211,25 +229,40 @@ class Sharing:
             homes.append(home)
         for value in results[call.carried:]:
             self._new(graph, call, value, carries)
-        first = {value: home for value, home in reversed(
-            list(zip(nexts[:call.carried], homes, strict=True))) if value not in params}
         if call.test is not None:
             self._calls(call.test, {})
-        self._calls(call.body, self._with_bases(call.body, first))
+        self._calls(call.body, self._wishes(graph, call, homes))
         self._stack(call, results[call.carried:])
         self._carry(graph, call, homes, start)
         for value, home in zip(results[:call.carried], homes, strict=True):
             self._join(home, value)
-            for site in (home, home.next):
-                if site is not None:
-                    site.last = max(site.last, home.last, end)
+            home.last = max(home.last, end)
+        for cycle in rounds.cycles:
+            last = max(site.last for site in cycle)
+            for site in cycle:
+                site.last = last
 
-    def _with_bases(self, body: Body, carries: Mapping[Value, Site]) -> dict[Value, Site]:
-        """``carries`` with the values on the way there, which all have the memory of the first."""
-        found = dict(carries)
-        for value, site in carries.items():
-            for base in self._chains.way_to(body, value):
-                found.setdefault(base, site)
+    def _wishes(
+        self, graph: Graph, call: LoopCall, homes: Sequence[Site]
+    ) -> dict[Value, Wish]:
+        """Where the next values of what a loop carries should be, and with them the values on the
+        way there, which all have the memory of the first."""
+        params = call.body.graph.params[:call.carried]
+        nexts = call.body.graph.results[:call.carried]
+        turning = [(home, param, value) for home, param, value
+                   in zip(homes, params, nexts, strict=True) if _may_turn(home, graph, param.type)]
+        found: dict[Value, Wish] = {}
+        for param, value, home in zip(params, nexts, homes, strict=True):
+            if value in call.body.graph.params or value in found:
+                continue
+            same = [each for each in turning if each[1].type == param.type and each[0] is not home
+                    ] if _may_turn(home, graph, param.type) else []
+            found[value] = Wish(home, tuple([other for other, old, new in same
+                                             if new in params and new is not old]),
+                                tuple([other for other, *_ in same]))
+        for value, wish in [*found.items()]:
+            for base in self._chains.way_to(call.body, value):
+                found.setdefault(base, wish)
         return found
 
     def _stack(self, call: LoopCall, results: Sequence[Value]) -> None:
@@ -246,11 +279,21 @@ class Sharing:
         """How the next values of what is carried come to its memory."""
         rounds, body = self.rounds[call], call.body.graph
         params, nexts = body.params[:call.carried], body.results[:call.carried]
-        for at, (param, value, home) in enumerate(zip(params, nexts, homes, strict=True)):
+        following: dict[Site, Site] = {}  # of memory that is exchanged: where the next value is
+        turning = {home for home, param in zip(homes, params, strict=True)
+                   if _may_turn(home, graph, param.type)}
+        left = {home for home, param, value in zip(homes, params, nexts, strict=True)
+                if self.site.get(value) is home}  # nothing is to be done
+        for value, home in zip(nexts, homes, strict=True):
             site = self.site.get(value)
-            if value is param or (site is home and value not in params):
+            if site in turning and home in turning and site not in {*left, *following.values()}:
+                following[home] = site
+        for at, (param, value, home) in enumerate(zip(params, nexts, homes, strict=True)):
+            if home in left or home in following:
                 continue
-            shared = any(other is param for place, other in enumerate(nexts) if place != at)
+            site = self.site.get(value)
+            shared = home in following.values() or any(
+                other is param for place, other in enumerate(nexts) if place != at)
             mine = site is not None and site.free and site.scope is body and value not in params
             if not mine and not shared:
                 rounds.after.append((value, home))
@@ -262,15 +305,15 @@ class Sharing:
                 new = Site(body, call, [], start, home.last)
                 self.sites.append(new)
                 rounds.to_next.append((value, new))
-            new.is_next, new.first, new.call = True, start, call
+            new.turns, new.first, new.call, new.like = True, start, call, home
             if home.scope is graph and home.free:
-                home.next = new
-                rounds.exchanged.append((home, new))
+                following[home] = new
             else:  # the memory is somebody else's, who is not to find it in another place
                 new.last = max(new.last, self.lives.spans[call][1])
                 rounds.back.append((new, home))
+        rounds.cycles = _cycles(following)
 
-    def _branch(self, graph: Graph, call: BranchCall, carries: Mapping[Value, Site]) -> None:
+    def _branch(self, graph: Graph, call: BranchCall, carries: Mapping[Value, Wish]) -> None:
         lives = self.lives
         results = [lives.of(graph, name) for name in call.results]
         homes: dict[int, tuple[int, Site]] = {}  # of results that take over that of an input
@@ -296,3 +339,26 @@ class Sharing:
                     self.finals.setdefault(body.graph, []).append((value, target))
         for at, (_, home) in homes.items():
             self._join(home, results[at])
+
+
+def _may_turn(home: Site, scope: Graph, type_: TensorType) -> bool:
+    """Whether rounds may exchange the memory of a carried value with that of others."""
+    size = type_.nbytes
+    return home.scope is scope and home.free and not (isinstance(size, int) and size <= SMALL)
+
+
+def _cycles(following: Mapping[Site, Site]) -> list[list[Site]]:
+    """Memory in the order in which each has next what the one behind it has; all of it turns."""
+    cycles: list[list[Site]] = []
+    rest = dict(following)
+    heads = [site for site in following if site not in set(following.values())]
+    for head in (*heads, *following):
+        if head not in rest:
+            continue
+        cycle = [head]
+        while (site := rest.pop(cycle[-1], head)) is not head:
+            cycle.append(site)
+        for site in cycle:
+            site.turns = True
+        cycles.append(cycle)
+    return cycles

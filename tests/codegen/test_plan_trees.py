@@ -100,6 +100,24 @@ BODIES = {
           copy %h to %ys[t]
         }
         copy %h to %y''',
+    "in turn": TOP + '''
+        alloc %a: f64[n] at (n + 7)//8*128
+        alloc %b: f64[n] at (n + 7)//8*192
+        copy %x to %g
+        launch @add(%x, %x, %a) on cpu:0
+        loop t in m carry (%h = %a = %g = %b) {
+          launch @add(%rows[t], %h, %h) on cpu:0
+          launch @add(%a, %h, %b) on cpu:0
+          copy %g to %ys[t]
+        }
+        copy %a to %y''',
+    "changing places": TOP + '''
+        launch @add(%x, %x, %g) on cpu:0
+        loop t in m carry (%h = %g) {
+          launch @add(%rows[t], %h, %h) on cpu:0
+          copy %g to %ys[t]
+        }
+        launch @add(%g, %h, %y) on cpu:0''',
     "nested": TOP + '''
         loop t in m carry (%h = %g) {
           alloc %a: f64[n] at (n + 7)//8*128

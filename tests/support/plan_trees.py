@@ -80,9 +80,8 @@ def trees(
         else:
             index = f"t{len(indices)}"
             body = draw(trees(inner, [*indices, index], depth - 1))
-            carried = tuple(draw(st.lists(st.builds(
-                Carry, st.sampled_from(sorted(buffers)), st.sampled_from(sorted(buffers))),
-                max_size=2)))
+            cycle = st.lists(st.sampled_from(sorted(buffers)), min_size=2, max_size=4)
+            carried = tuple(draw(st.lists(st.builds(Carry, cycle.map(tuple)), max_size=2)))
             count = draw(st.sampled_from((0, 7, M, 2 * N + 1)))
             if kind == "loop":
                 steps.append(Loop(index, count, body, carried))
