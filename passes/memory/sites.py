@@ -10,8 +10,8 @@ of the array that a loop stacks up, the result of a branch. The next value of wh
 comes to its memory in one of three ways, the first that is possible:
 
     in place     it is written there, when the last one is dead or may be overwritten
-    exchanged    it is written to other memory, and they change places after each round: a second one,
-                 or what another carried value leaves, u, v, w = v, w, update of u
+    exchanged    it is written to other memory, and they change places after each round: a second
+                 one, or that of another value, u, v, w = v, w, update of u
     copied       after each round
 """
 
@@ -79,7 +79,7 @@ class Rounds:
 
 @record(frozen=True)
 class Wish:
-    """Where the next value of what is carried should be: in its ``own`` memory, in ``spare`` memory,
+    """Where the next value of what is carried should be: in its ``own`` memory, in ``spare`` one,
     whose value goes on to another, or as an update in any of ``others`` that can be exchanged."""
 
     own: Site
@@ -211,7 +211,7 @@ class Sharing:
         start, end = lives.spans[call]
         inputs = [lives.of(graph, name) for name in call.inputs]
         results = [lives.of(graph, name) for name in call.results]
-        params, nexts = call.body.graph.params, call.body.graph.results
+        params = call.body.graph.params
         self.rounds[call] = rounds
         homes: list[Site] = []
         for param, value, result in zip(params[:call.carried], inputs, results, strict=False):
