@@ -199,3 +199,47 @@ def test_two_masks() -> None:
         compiled(x, three, np.ones(4, bool))
     with pytest.raises(IndexError, match="W122: index arrays: dims 2 and 3 differ"):
         weft.compile(lambda x: x[np.arange(2), np.arange(3)])(x)
+
+
+def of_chosen_truths(x: Any) -> Any:
+    """Truth values that are chosen themselves, as index of arrays of that size."""
+    s = np.flatnonzero(x > 0)
+    code, keep, even = np.ones(len(s)), np.ones(len(s), bool), s % 2 == 0
+    code[even] = code[even] * 31 + s[even]
+    code[~even] += 1
+    keep[s % 3 == 0] = False
+    table = np.outer(s, s)
+    return code, code[even], s[keep], table[even].sum(0), table[keep, 0], table[:, even].sum(1)
+
+
+def suppressed(x: Any) -> Any:
+    places = np.flatnonzero(x > 0)
+    keep = np.ones(len(places), dtype=bool)
+    for i in range(len(places)):
+        if keep[i]:
+            near = np.abs(places - places[i]) < 3
+            near[i] = False
+            keep[near] = False
+    return places[keep]
+
+
+@pytest.mark.parametrize("function", [of_chosen_truths, suppressed])
+def test_chosen_truths_are_masks(function: Any) -> None:
+    compiled = weft.compile(function)
+    for seed in range(3):
+        x = np.random.default_rng(seed).normal(size=40)
+        for got, want in zip(weft.tree.leaves(compiled(x)), weft.tree.leaves(function(x)),
+                             strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
+def test_open_meshes_of_masks() -> None:
+    def function(x: Any, m: Any) -> Any:
+        y = x.copy()
+        y[np.ix_(m, ~m)] += 1
+        return x[np.ix_(m, m)], x[np.ix_(~m, [0, 2])], y
+
+    compiled, x = weft.compile(function), np.arange(25.0).reshape(5, 5)
+    for m in (x[0] > 1, x[0] > 9, x[0] < 1, x[0] % 2 == 0):
+        for got, want in zip(compiled(x, m), function(x, m), strict=True):
+            np.testing.assert_array_equal(got, want)

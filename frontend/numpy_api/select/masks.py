@@ -58,9 +58,14 @@ def first_chosen(args: Iterable[Any]) -> Selection | None:
 
 def as_mask(x: Any, index: Any) -> Any:
     """``np.nonzero(mask)`` as an index of x is the mask itself, if it has the dims that x begins
-    with, and a truth value an array of one; all else stays."""
+    with, a truth value an array of one, and chosen truth values an array of their own; all else
+    stays."""
     if isinstance(index, (bool, np.bool_)):
         return np.array(index)
+    if isinstance(index, tuple):
+        index = tuple([_settled_truth(item) for item in index])
+    else:
+        index = _settled_truth(index)
     items = index if isinstance(index, tuple) else (index,)
     if not items or not all(isinstance(item, Places) for item in items):
         return index
@@ -68,6 +73,11 @@ def as_mask(x: Any, index: Any) -> Any:
     whole = [item.axis for item in items] == list(range(mask.ndim)) and all(
         item.same(mask) and item.unchanged for item in items)
     return mask if whole and shape_of(x)[:mask.ndim] == mask.type.shape else index
+
+
+def _settled_truth(item: Any) -> Any:
+    chosen = isinstance(item, Selection) and item.known is None and item.dtype.kind == "b"
+    return item.settled() if chosen else item
 
 
 def as_places(index: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -37,6 +37,7 @@ from ...tracing.values.tracer import Tracer
 from ..arrange.shape import ravel
 from ..elements.elementwise import fresh, store, writable
 from ..registry import numpy
+from .counted import places_of
 from .index import getitem, order_of
 from .update import update
 
@@ -200,8 +201,10 @@ def ix_(*args: Any) -> tuple[Any, ...]:
     made = []
     for at, given in enumerate(args):
         x = strong(given if isinstance(given, Tracer) else np.ix_(given)[0])
-        if x.ndim != 1 or x.dtype == np.dtype(bool):
+        if x.ndim != 1:
             raise error("W123", "np.ix_ takes vectors of indices", types=[x.type])
+        if x.dtype == _BOOL:
+            x = places_of(x)
         made.append(reshape(x, (1,) * at + (x.type.size,) + (1,) * (len(args) - at - 1)))
     return tuple(made)
 
