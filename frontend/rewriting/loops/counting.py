@@ -18,8 +18,9 @@ is traced once more without such loops. So the body must do nothing but compute.
 from __future__ import annotations
 
 import builtins
+import inspect
 from collections.abc import Callable, Sequence
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from ....ir.graph import Graph, Node, Value, control_of
 from ....ir.indices.index import product
 from ....ir.ops.op import Kind
 from ....ir.ops.table import OPS
+from ....ir.record import record
 from ...face.source import user_loc
 from ...tracing.arrays.chosen import Chosen
 from ...tracing.arrays.growing import GrowingList
@@ -42,6 +44,7 @@ from ..source.effects import of_function
 from .iterables import Zipped
 from .tables import PLAIN, Table
 
+_MEMBERS = (staticmethod, classmethod, MemberDescriptorType)  # what runs nothing to be read
 LEAST = 4     # rounds, below which a loop is worth no more than its rounds
 NODES = 500   # of all rounds together
 LONG = 4000   # rounds, those of loops inside among them: some tenths of a second of tracing
@@ -245,6 +248,26 @@ def _size(node: Node) -> int:
     return 1 + sum(_size(inner) for body in bodies for inner in body.nodes)
 
 
+@record(frozen=True)
+class Method:
+    """What a loop calls of something that it does not bind: ``model.step``, by its ``path`` from
+    that on."""
+
+    value: Any
+    path: str
+
+    @property
+    def function(self) -> Any:
+        """What the path leads to, if nothing runs on the way there; None if something would."""
+        value = self.value
+        for name in self.path.split("."):
+            if hasattr(type(inspect.getattr_static(value, name, None)), "__get__") and not (
+                    isinstance(inspect.getattr_static(value, name), (FunctionType, *_MEMBERS))):
+                return None
+            value = getattr(value, name, None)
+        return value
+
+
 def _all_compute(roots: Callable[[], Any]) -> bool:
     try:
         return all(map(_computes, roots()))
@@ -255,6 +278,13 @@ def _all_compute(roots: Callable[[], Any]) -> bool:
 def _computes(value: Any, asked: tuple[FunctionType, ...] = ()) -> bool:
     """Whether calls of something, or of its attributes, do nothing but compute. A function of the
     user's that is being looked at is among ``asked``."""
+    if isinstance(value, Method):
+        return _computes(value.function, asked)
+    if isinstance(value, MethodType) and isinstance(value.__func__, FunctionType):
+        if value.__func__.__module__.partition(".")[0] == __name__.partition(".")[0]:
+            return False  # of an array: what is not known to compute
+        return value.__func__ in asked or _function_computes(
+            value.__func__, (*asked, value.__func__), (value.__self__,))
     if isinstance(value, FunctionType) and not _is_at_home(value.__module__):
         return value in asked or _function_computes(value, (*asked, value))
     if isinstance(value, (np.ndarray, np.generic, np.ufunc, Tracer)):
@@ -263,6 +293,9 @@ def _computes(value: Any, asked: tuple[FunctionType, ...] = ()) -> bool:
         return True
     if isinstance(value, ModuleType):
         return _is_at_home(value.__name__)
+    called = inspect.getattr_static(type(value), "__call__", None)
+    if isinstance(called, FunctionType) and not _is_at_home(type(value).__module__):
+        return _computes(MethodType(called, value), asked)
     return callable(value) and not isinstance(value, np.vectorize) and _is_at_home(
         getattr(value, "__module__", None))
 
@@ -273,18 +306,27 @@ def _is_at_home(module: str | None) -> bool:
         module == name or module.startswith(f"{name}.") for name in _MODULES)
 
 
-def _function_computes(function: FunctionType, asked: tuple[FunctionType, ...]) -> bool:
-    roots = of_function(function.__code__)
+def _function_computes(
+    function: FunctionType, asked: tuple[FunctionType, ...], given: tuple[Any, ...] = ()
+) -> bool:
+    """Whether a function of the user's does, of which the first arguments are known."""
+    code = function.__code__
+    roots = of_function(code)
     if roots is None:
         return False
-    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    for name in roots:
+    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    known = dict(zip(code.co_varnames, given, strict=False))
+    for root in roots:
+        name, _, path = root.partition(".")
+        if name in code.co_varnames and name not in known:
+            return False  # whatever that will be
         try:
-            value = (cells[name].cell_contents if name in cells else function.__globals__[name]
-                     if name in function.__globals__ else getattr(builtins, name))
+            value = known[name] if name in known else (
+                cells[name].cell_contents if name in cells else function.__globals__[name]
+                if name in function.__globals__ else getattr(builtins, name))
         except (ValueError, AttributeError):  # of no value yet
             return False
-        if not _computes(value, asked):
+        if not _computes(Method(value, path) if path else value, asked):
             return False
     return True
 

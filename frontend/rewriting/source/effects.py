@@ -32,9 +32,10 @@ _METHODS = frozenset({
 def of_loop(
     node: ast.For | ast.While, own: Collection[str], runtime: str, lists: Collection[str]
 ) -> tuple[str, ...] | None:
-    """The names that the body of a loop calls, or calls methods of; None if it may do more than
-    compute. ``own`` are the names of the function, ``lists`` those of which nobody else has the
-    list (``own_lists``), ``runtime`` the name of what rewritten code calls.
+    """The names that the body of a loop calls, or calls methods of, and methods of what it does not
+    bind itself (``model.step``); None if it may do more than compute. ``own`` are the names of the
+    function, ``lists`` those of which nobody else has the list (``own_lists``), ``runtime`` the
+    name of what rewritten code calls.
     """
     found = (_called(node.body, own, _names(node.target), lists=lists) if isinstance(node, ast.For)
              else _called([ast.Expr(node.test), *node.body], own, None, lists=lists))
@@ -62,6 +63,7 @@ def _called(
                  isinstance(node, ast.comprehension) and _names(node.iter) != {"range"})
              for name in _names(node.target)}
     roots: dict[str, None] = {}
+    made = bound(body)
     for node in here(body):
         if not isinstance(node, (*_STATEMENTS, *_EXPRESSIONS)):
             return None
@@ -80,8 +82,13 @@ def _called(
                     node.func.value, ast.Name) and root in lists and node.func.attr in GROWING:
                 continue
             if root is None or (root in own and isinstance(node.func, ast.Attribute)):
-                if not isinstance(node.func, ast.Attribute) or node.func.attr not in _METHODS:
+                if not isinstance(node.func, ast.Attribute):
                     return None
+                if node.func.attr not in _METHODS:
+                    path = path_of(node.func)
+                    if path is None or root in made:
+                        return None
+                    roots[path] = None
             elif "random" in (path_of(node.func) or "random"):
                 return None
             else:

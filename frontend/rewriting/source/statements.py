@@ -159,9 +159,14 @@ class _Scope(Expressions, ast.NodeTransformer):
     def _roots(self, node: ast.For | ast.While) -> ast.expr:
         """A function that gives what a loop calls, if it only computes."""
         roots = of_loop(node, self.own, RUNTIME, self.lists.at(node))
-        return ast.Constant(None) if roots is None else ast.copy_location(thunk(ast.Tuple(
-            [ast.copy_location(ast.Name(root, ast.Load()), node) for root in roots],
-            ast.Load())), node)
+        if roots is None:
+            return ast.Constant(None)
+        found: list[ast.expr] = []
+        for root in roots:
+            name, _, path = root.partition(".")
+            value = ast.copy_location(ast.Name(name, ast.Load()), node)
+            found.append(ours("Method", [value, ast.Constant(path)], node) if path else value)
+        return ast.copy_location(thunk(ast.Tuple(found, ast.Load())), node)
 
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:
         self.generic_visit(node)
