@@ -7,7 +7,8 @@
                                return value
 
 What follows an ``if`` of which one side always leaves goes into its other side. What follows one
-that may leave waits for the flags, and so does the next round of a loop.
+that may leave waits for the flags, and so does the next round of a loop. Tuples of one length that
+all returns give are values item by item: a list among them may have another length on each way.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Sequence
 
 from ....ir.record import field, record
 from .names import here
+from .own_lists import OwnLists, is_new
 
 _LOOPS = (ast.For, ast.While)
 RESULT, RETURNED = "_weft_result", "_weft_returned"
@@ -57,6 +59,36 @@ def _gives(node: ast.AST) -> bool:
         isinstance(node.value, ast.Constant) and node.value.value is None))
 
 
+@record(frozen=True)
+class Results:
+    """What returns in the middle of a function give, if there are any: the names of the items of
+    their tuples, or of the value; and which of these are lists that nobody else has (``own``)."""
+
+    names: tuple[str, ...] = (RESULT,)
+    own: frozenset[str] = frozenset()
+    is_tuple: bool = False
+
+    @staticmethod
+    def of(node: ast.FunctionDef, lists: OwnLists) -> Results:
+        if not any(map(_returns, _with_exits(node.body))) or not leaves(node.body):
+            return Results()
+        given = [each.value for each in here(node.body) if isinstance(each, ast.Return)]
+        tuples = [value.elts for value in given if isinstance(value, ast.Tuple) and not any(
+            isinstance(item, ast.Starred) for item in value.elts)]
+        count = len(tuples[0]) if tuples else 0
+        is_tuple = count > 0 and [len(each) for each in tuples] == [count] * len(given)
+        names = tuple([f"{RESULT}_{at}" for at in range(count)]) if is_tuple else (RESULT,)
+        own = frozenset(name for name, *ways in zip(names, *(
+            tuples if is_tuple else ([value] for value in given)), strict=True) if all(
+            is_new(way) or (isinstance(way, ast.Name) and way.id in lists.at(way))
+            for way in ways))
+        return Results(names, own, is_tuple)
+
+    def items(self, value: ast.expr) -> list[ast.expr]:
+        """What the names stand for where that is returned."""
+        return value.elts if self.is_tuple and isinstance(value, ast.Tuple) else [value]
+
+
 @record
 class _Loop:
     """The flags of a loop: their names, and which of them are asked for."""
@@ -68,8 +100,9 @@ class _Loop:
 
 @record
 class Exits:
-    """Takes the exits out of one function; ``fresh`` makes names."""
+    """Takes the exits out of one function that gives some ``results``."""
 
+    results: Results = Results()
     returned: str = RETURNED
     gives: bool = True  # a value, on some way
     count: int = 0
@@ -81,10 +114,7 @@ class Exits:
         for each in here(node.body):
             if isinstance(each, ast.While):
                 _test_inside(each)
-        inner = [each for each in here(node.body) if isinstance(
-            each, (ast.If, ast.With, ast.Try, ast.TryStar, *_LOOPS)) and (
-                (isinstance(each, _LOOPS) and each.orelse) or any(isinstance(
-                    sub, (ast.Return, ast.Break, ast.Continue)) for sub in here([each])))]
+        inner = _with_exits(node.body)
         if not inner:
             return False
         returns = any(map(_returns, inner))
@@ -97,7 +127,7 @@ class Exits:
             last = node.body[-1]
             node.body = [_bind(self.returned, False, node), *body]
             if self.gives:
-                end = ast.Return(_call("result", [ast.Name(RESULT, ast.Load())]))
+                end = ast.Return(_call("result", [self._given()]))
                 node.body.append(ast.copy_location(end, last))
         else:
             last = node.body[-1]
@@ -133,13 +163,22 @@ class Exits:
             if not self.gives:
                 return [left]
             value = statement.value or ast.copy_location(ast.Constant(None), statement)
-            target = ast.Name(RESULT, ast.Store())
-            return [ast.copy_location(ast.Assign([target], value), statement), left]
+            return [*(ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], item), item)
+                      for name, item in zip(self.results.names, self.results.items(value),
+                                            strict=True)), left]
         loop = self.loops[-1]
         if isinstance(statement, ast.Break):
             loop.breaks = True
             return [_bind(loop.broken, True, statement)]
         return [_bind(loop.skipped, True, statement)]
+
+    def _given(self) -> ast.expr:
+        """What the function gives in the end."""
+        found: list[ast.expr] = []
+        for name in self.results.names:
+            value: ast.expr = ast.Name(name, ast.Load())
+            found.append(_call("let_go", [value]) if name in self.results.own else value)
+        return ast.Tuple(found, ast.Load()) if self.results.is_tuple else found[0]
 
     def _may_leave(self, node: ast.AST) -> bool:
         return bool(self._flags(node))
@@ -222,6 +261,14 @@ class Exits:
             made += [ast.copy_location(ast.If(_none_of(flags), lowered, []), after[0])] if (
                 flags) else lowered
         return made
+
+
+def _with_exits(body: Sequence[ast.stmt]) -> list[ast.AST]:
+    """The statements of a function that have an exit in them, or have an ``else`` for one."""
+    return [each for each in here(body) if isinstance(
+        each, (ast.If, ast.With, ast.Try, ast.TryStar, *_LOOPS)) and (
+            (isinstance(each, _LOOPS) and each.orelse) or any(isinstance(
+                sub, (ast.Return, ast.Break, ast.Continue)) for sub in here([each])))]
 
 
 def _test_inside(loop: ast.While) -> None:

@@ -7,17 +7,21 @@ import ast
 from collections.abc import Set
 from typing import Any
 
+from .exits import Results
 from .names import here
 from .nodes import ours
 from .own_lists import OwnLists, returned
 
 
-def let_go(function: ast.FunctionDef, lists: OwnLists) -> None:
-    """Let lists that are returned be those of who calls the function."""
+def let_go(function: ast.FunctionDef, lists: OwnLists, results: Results) -> None:
+    """Let lists that are returned be those of who calls the function; but for those of ``results``,
+    which are let go at the end."""
     for node in here(function.body):
         if isinstance(node, ast.Return) and node.value is not None:
-            values = {value for value in returned(node.value)
-                      if isinstance(value, ast.Name) and value.id in lists.at(value)}
+            kept = [item for name, item in zip(
+                results.names, results.items(node.value), strict=True) if name in results.own]
+            values = {value for value in returned(node.value) if value not in kept
+                      and isinstance(value, ast.Name) and value.id in lists.at(value)}
             node.value = Around("let_go", values).visit(node.value)
 
 

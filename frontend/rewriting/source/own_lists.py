@@ -11,7 +11,7 @@ Such a list may become another thing where its length is decided when the functi
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from ....ir.record import record
 from .names import RUNTIME, Place, begin_of, changed_by_ours, end_of, here
@@ -43,6 +43,11 @@ class OwnLists:
     def after(self, node: ast.AST) -> frozenset[str]:
         """Those behind it."""
         return self._names(end_of(node))
+
+    def with_names(self, names: Collection[str]) -> OwnLists:
+        """These and other names that have such lists everywhere."""
+        more = tuple([(name, _START, _END) for name in sorted(names)])
+        return OwnLists((*self.lives, *more), self.trusted)
 
     def _names(self, place: Place) -> frozenset[str]:
         return frozenset(name for name, begin, end in self.lives if begin <= place < end)

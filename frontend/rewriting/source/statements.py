@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .effects import of_loop
-from .exits import Exits
+from .exits import Exits, Results
 from .expressions import SIGNS, Expressions, as_truths
 from .heaps import as_heaps
 from .lasting import Occurrences
@@ -45,9 +45,11 @@ def rewritten(node: ast.FunctionDef) -> ast.FunctionDef:
     if not generates:
         Around("growing", to_grow(node, own)).visit(node)
         Extending(own).visit(node)
-        let_go(node, own)
         Matches().of_function(node)
-        Exits().of_function(node)
+        results = Results.of(node, own)
+        let_go(node, own, results)
+        Exits(results).of_function(node)
+        own = own.with_names(results.own)
     scope = _Scope(node, own, occurrences)
     node.body = scope.block(node.body)
     node.decorator_list = []
