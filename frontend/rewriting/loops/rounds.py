@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import combinations
 from typing import Any
@@ -199,30 +199,52 @@ class Loop:
                 (kind_of(value), None) for at, value in enumerate(self.first)
                 if isinstance(value, GrowingList) or kind_of(value) is not None})
         made, bound = {}, len(self.rebound)
-        for at, (name, found) in enumerate(zip(self.names, self.parts, strict=True)):
-            value = self.after[at]
-            if found is None:
-                self._placeholder(at, name, value)
-                continue
-            if value is UNBOUND:
-                self._drop(at, error("W201", f"{name} has a value before the loop and none after "
-                                     "a round", locs=user_loc(), hint="do not delete it in the "
-                                                                      "loop"))
-                raise OtherCarryError
-            self._grow(at, name, value)
-            new, structure = leaves(value)
-            if structure != found[1]:
-                self._drop(at, _grown(name, self.first[at], value))
-                raise OtherCarryError
-            for place, (leaf, old) in enumerate(zip(new, found[0], strict=True)):
-                made.update(self._carried(name, at, place, old, leaf, tree.paths(structure)[place]))
-        if len(self.rebound) > bound:  # all at once: masks of several names may be one
+        for at, name in enumerate(self.names):
+            try:
+                made.update(self._after(at, name, entry))
+            except OtherCarryError:
+                self._rebind(range(at + 1, len(self.names)), entry)
+                raise
+        if len(self.rebound) > bound:
             raise OtherCarryError
         if parted(self.names, self.first, entry, self.after, self.apart):
             raise OtherCarryError
         made |= self._memory(entry)
         self._settle(entry, known)
         return made
+
+    def _after(self, at: int, name: str, entry: Entry) -> dict[str, Any]:
+        """What a round carries on of a name."""
+        value, found = self.after[at], self.parts[at]
+        if found is None:
+            self._placeholder(at, name, value)
+            return {}
+        if value is UNBOUND:
+            self._drop(at, error("W201", f"{name} has a value before the loop and none after a "
+                                 "round", locs=user_loc(), hint="do not delete it in the loop"))
+            raise OtherCarryError
+        self._grow(at, name, value)
+        new, structure = leaves(value)
+        if structure != found[1]:
+            self._drop(at, _grown(name, self.first[at], value))
+            raise OtherCarryError
+        paths, made = tree.paths(structure), dict[str, Any]()
+        for place, (leaf, old) in enumerate(zip(new, found[0], strict=True)):
+            made.update(self._carried(name, at, place, old, leaf, paths[place]))
+        return made
+
+    def _rebind(self, names: Iterable[int], entry: Entry) -> None:
+        """Have the arrays be carried that names are bound to anew; all at once, as masks of several
+        names may be one, which shows only where the loop carries all of them."""
+        for at in names:
+            value, found = self.after[at], self.parts[at]
+            if value is UNBOUND or found is None:
+                continue
+            new, structure = leaves(value)
+            if structure == found[1]:
+                self.rebound.update(
+                    (at, place) for place, (leaf, old) in enumerate(zip(new, found[0], strict=True))
+                    if _in_memory(old) and entry.origin(leaf) is not old)
 
     def _grow(self, at: int, name: str, value: Any) -> None:
         """Raises OtherCarryError where a round has changed the length of a list, and the loop has

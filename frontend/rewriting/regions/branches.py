@@ -28,7 +28,7 @@ from ..source.exits import RESULT, RETURNED
 from .adopting import Adopted
 from .nests import items_of, lists_of
 from .raising import raised_by
-from .rows import Rows
+from .rows import Masked, Rows
 from .state import (
     UNBOUND,
     Entry,
@@ -79,7 +79,7 @@ def if_(test: Any, then: Part, other: Part, get: Get, put: Put, names: Sequence[
         wanted |= longer
         # Rows are counted where ways end: each may have more than there were before.
         region.before = ctx.apply(formed, (region.before, {
-            at: form for at, form in wanted.items() if not isinstance(form[0], Rows)}))
+            at: form for at, form in wanted.items() if not isinstance(form[0], (Rows, Masked))}))
         region.put(region.before)
     merge = _Merge(ways, region)
     region.put(merge.bound(regions.branched(ctx, flag, merge.regions())))

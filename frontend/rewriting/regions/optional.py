@@ -18,7 +18,17 @@ from ...tracing.arrays.maybe import Maybe, is_maybe
 from ...tracing.arrays.selection import Firsts
 from ...tracing.context.active import active
 from ...tracing.context.distance import goes_by_rounds
-from .rows import Rows, as_rows, common_rows, is_rows
+from .rows import (
+    Masked,
+    Rows,
+    as_masked,
+    as_rows,
+    common_mask,
+    common_rows,
+    is_masked,
+    is_rows,
+    mask_kind,
+)
 from .state import UNBOUND
 
 
@@ -26,7 +36,7 @@ class Slots(dict[Any, Any]):
     """What items of lists and dicts are like, by their places, of those that may be None."""
 
 
-Kind = Item | Rows | Slots
+Kind = Item | Rows | Masked | Slots
 
 
 def _is_nest(value: Any) -> bool:
@@ -43,6 +53,8 @@ def has_kind(value: Any, kind: Kind) -> bool:
         return all(has_kind(value[key], each) for key, each in kind.items())
     if isinstance(kind, Rows):
         return is_rows(value, kind)
+    if isinstance(kind, Masked):
+        return is_masked(value, kind)
     return is_maybe(value) and bool(value.maybe.item == kind)
 
 
@@ -53,6 +65,8 @@ def kind_of(value: Any) -> Kind | None:
         return found
     if type(value) is Firsts:
         return Rows(value.array.type)
+    if (mask := mask_kind(value)) is not None:
+        return mask
     if not _is_nest(value):
         return None
     return Slots((key, kind) for key in _keys(value)
@@ -76,6 +90,8 @@ def as_maybe(value: Any, kind: Kind) -> Any:
         for key, each in kind.items():
             value[key] = as_maybe(value[key], each)
         return value
+    if isinstance(kind, Masked):
+        return as_masked(value, kind)
     return as_rows(value, kind) if isinstance(kind, Rows) else Maybe.of(value, kind).bound()
 
 
@@ -93,10 +109,14 @@ def common(values: Sequence[Any]) -> Kind | None:
                      if (kind := common([value[key] for value in values])) is not None) or None
     if type(first) is tuple and all(type(value) is tuple and len(value) == len(first)
                                     for value in values):
-        items = [common_rows(items) for items in zip(*values, strict=True)]
+        items = [_common_arrays(items) for items in zip(*values, strict=True)]
         if any(items):
             return Slots((at, kind) for at, kind in enumerate(items) if kind is not None)
-    return common_rows(values) or _common(values)
+    return _common_arrays(values) or _common(values)
+
+
+def _common_arrays(values: Sequence[Any]) -> Masked | Rows | None:
+    return common_mask(values) or common_rows(values)
 
 
 def _common(values: Sequence[Any]) -> Item | None:

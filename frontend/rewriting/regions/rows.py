@@ -4,7 +4,10 @@
     if test: y = np.sort(z)     f64[s_1]: both become the first ones of an array with room for all
 
 What is made of either is made of as many as there are. How many there may be is known of elements
-under a mask and of slices (``capacity_of``).
+under a mask and of slices (``capacity_of``). A whole array that meets elements of one of its size
+is its elements under a mask that always holds.
+
+    if test: x = x[x > 0]       f64[n] under a mask, or all of f64[n]
 """
 
 from __future__ import annotations
@@ -32,6 +35,49 @@ class Rows:
     """The type of all rows that there may be."""
 
     type: TensorType
+
+
+@record(frozen=True)
+class Masked:
+    """The type of the array, and the rank of the mask, of elements of arrays of one size."""
+
+    type: TensorType
+    rank: int
+
+
+def is_masked(value: Any, kind: Masked) -> bool:
+    """Whether a value is elements of such an array under such a mask."""
+    return mask_kind(value) == kind
+
+
+def mask_kind(value: Any) -> Masked | None:
+    """What elements under a traced mask are like; None for other values."""
+    if type(value) is not Selection or value.known is not None:
+        return None
+    return Masked(value.array.type, int(value.mask.ndim))
+
+
+def as_masked(value: Any, kind: Masked) -> Any:
+    """A whole array as its elements under a mask; any other value as it is."""
+    if _array_type(value) != kind.type:
+        return value
+    ctx = current()
+    x: Tracer = ctx.apply(to_tracer, (value,))
+    mask = ctx.apply(ctx.full, (True, np.dtype(bool), x.type.shape[:kind.rank]))
+    return Selection(x, mask, ctx.builder.locs, shares=True)
+
+
+def common_mask(values: Sequence[Any]) -> Masked | None:
+    """What values are like of which some are elements under a mask and others whole arrays of that
+    type; None where they are anything else, or alike."""
+    if active() is None:
+        return None
+    kinds = [mask_kind(value) for value in values]
+    kind = next((each for each in kinds if each is not None), None)
+    fits = kind is not None and None in kinds and all(
+        each == kind or _array_type(value) == kind.type
+        for each, value in zip(kinds, values, strict=True))
+    return kind if fits else None
 
 
 def is_rows(value: Any, kind: Rows) -> bool:
@@ -72,8 +118,8 @@ def common_rows(values: Sequence[Any]) -> Rows | None:
     if active() is None or all(value is values[0] for value in values):
         return None
     shapes = [_shape_of(value) for value in values]
-    if None in shapes or all(shape == shapes[0] for shape in shapes) or not any(
-            map(_is_counted, values)):
+    if None in shapes or all(shape == shapes[0] for shape in shapes) or not (
+            any(map(_is_counted, values)) or len({shape[0] for shape in shapes if shape}) > 1):
         return None
     types = [_type_of(value) for value in values]
     found = types[0]

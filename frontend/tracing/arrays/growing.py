@@ -25,7 +25,7 @@ from ...face import tree
 from ...face.source import user_loc
 from ..context.active import current
 from ..context.distance import tell_bound
-from ..operand import broadcast, cast, to_tracer
+from ..operand import broadcast, cast, shape_of, to_tracer
 from ..spec import Spec
 from ..values.tracer import SymbolicDim, Tracer
 from .filtered import FilteredList, changing
@@ -111,8 +111,7 @@ class GrowingList(FilteredList):
 
     @property
     def room(self) -> Dim:
-        found: Dim = self._rows[0].type.shape[0]
-        return found
+        return shape_of(self._rows[0])[0]
 
     @property
     def rows(self) -> list[Any]:

@@ -356,7 +356,12 @@ class Places(Selection):
 
 def same_mask(a: Any, b: Any) -> bool:
     """True if two masks surely are true in the same places."""
-    return bool(a.type == b.type and computed_alike(a.operand(), b.operand()))
+    if a.type != b.type:
+        return False
+    x, y = a.operand(), b.operand()
+    if x is not y and a.ctx is not b.ctx:  # one of them is that of a region around this one
+        x, y = map(current().value_of, (a, b))
+    return computed_alike(x, y)
 
 
 def computed_alike(a: Value, b: Value, depth: int = _DEPTH) -> bool:
