@@ -53,6 +53,7 @@ SMALL = 32 << 10    # bytes that stay in the first-level cache
 FEW = 64            # rows that are mostly meeting sums
 WIDE_STEP = 64      # lanes of a step along a row of which no order counts
 LONG_STEPS = 4      # such steps of a row that is long enough
+BUSY = 24           # statements of a loop in which no result is waited for
 LIGHT = 4           # statements of a loop that may be written several times
 ACROSS = 8          # rows of one lane that are read side by side, from end to end
 AT_ONCE = 4         # lanes that meet in registers; of more, most would not be there in small arrays
@@ -125,8 +126,10 @@ def _lanes(stage: Kernel, vector: Axis, target: Machine) -> int:
             own.append(min(WIDE_STEP, target.registers // 4 * target.vector_bits // widest))
         if own or any(is_heavy(stmt) for stmt in stage.body):
             return min(most, max((4, *own)) if own else 1024 // bits)
-        # One extreme waits for another: several registers of them along a long row.
-        long = isinstance(vector.extent, int) and vector.extent >= LONG_STEPS * WIDE_STEP
+        # One extreme waits for another: several registers of them along a long row, unless there is
+        # enough to do besides.
+        long = isinstance(vector.extent, int) and vector.extent >= LONG_STEPS * WIDE_STEP and (
+            len(stage.body) <= BUSY)
         return min(most, WIDE_STEP if long else 1024 // bits)
     if sums_across(stage, vector.name):
         return min(most, REST, LONG_STEPS * target.vector_bits // bits)

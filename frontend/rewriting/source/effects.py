@@ -16,12 +16,13 @@ from .own_lists import GROWING
 from .parsed import definition_of
 
 _STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.If, ast.While, ast.For, ast.Pass,
-               ast.Expr, ast.Return)
+               ast.Expr, ast.Return, ast.With, ast.withitem)
 _EXPRESSIONS = (
     ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp,
     ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.Dict, ast.Attribute, ast.Call, ast.keyword,
     ast.ListComp, ast.GeneratorExp, ast.comprehension,
     ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context)
+_MANAGERS = frozenset({"errstate"})  # which change no value
 _METHODS = frozenset({
     "all", "any", "argmax", "argmin", "argsort", "astype", "clip", "conj", "copy", "cumprod",
     "cumsum", "diagonal", "dot", "fill", "flatten", "max", "mean", "min", "nonzero", "prod",
@@ -76,6 +77,10 @@ def _called(
             if names if counts is None else names & {*counts, *inner} and not _is_linear(
                     node.right):
                 return None
+        elif isinstance(node, ast.withitem):
+            call = node.context_expr
+            if not isinstance(call, ast.Call) or _last_name(call.func) not in _MANAGERS:
+                return None
         elif isinstance(node, ast.Call):
             root = _root(node.func)
             if isinstance(node.func, ast.Attribute) and isinstance(
@@ -113,6 +118,10 @@ def _is_linear(node: ast.expr) -> bool:
             return _is_linear(left) and _is_linear(right) and any(
                 isinstance(each, ast.Constant) for each in (left, right))
     return False
+
+
+def _last_name(node: ast.AST) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def _root(node: ast.AST) -> str | None:
