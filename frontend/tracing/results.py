@@ -14,7 +14,7 @@ from ...ir.diagnose import error
 from ...ir.graph import Value
 from ..face import tree
 from ..face.source import definition
-from .arrays.filtered import Listed
+from .arrays.filtered import FilteredList, Listed
 from .arrays.grid import Grid
 from .arrays.maybe import is_maybe
 from .arrays.selection import Selection
@@ -82,8 +82,8 @@ def results_of(
             return tree.Static(leaf)
         if is_maybe(leaf):
             return chosen(leaf)
-        unknown = isinstance(leaf, Grid) or (isinstance(leaf, Selection) and leaf.known is None)
-        return chosen(leaf) if unknown else leaf
+        unknown = isinstance(leaf, Selection) and leaf.known is None
+        return chosen(leaf) if unknown or isinstance(leaf, (Grid, FilteredList)) else leaf
 
     result = tree.map(returned, result)
     if checked and all(id(leaf) in given for leaf in tree.leaves(result)):

@@ -85,7 +85,8 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
 
 @numpy(np.interp, scalar=True, samples=(
     "x[3,4], [-2, -1, 0.5, 2], x[4]", "x[4], [-1, 0, 1], x[3], left=-5, right=x[()]",
-    "x[4], np.arange(5) * p[()], x[5]", "x[4], [1.0], x[1]", "x[()], [0, 1, 2], x[3]", "x[5], [0, 2, 1.0], x[3], period=3"))
+    "x[4], np.arange(5) * p[()], x[5]", "x[4], [1.0], x[1]", "x[()], [0, 1, 2], x[3]",
+    "x[5], [0, 2, 1.0], x[3], period=3"))
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None,
            period: Any = None) -> Any:
     if strong(fp).dtype.kind == "c":

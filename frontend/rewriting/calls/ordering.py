@@ -92,7 +92,7 @@ def _extreme_chosen(items: FilteredList, name: str) -> Any:
         never, first = np.inf if name == "min" else -np.inf, items[0]
         known: Any = np.where(np.isnan(items), never, items)
         best = np.where(np.isnan(first), first, reduced(known))
-    return Tracer(best.ctx, best.value, weak=True) if items.weak else best
+    return best if best.ndim else Tracer(best.ctx, best.value, weak=items.weak)
 
 
 def _extreme_by(items: FilteredList, name: str, key: Callable[[Any], Any]) -> Any:

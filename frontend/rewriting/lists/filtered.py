@@ -1,6 +1,7 @@
 """Comprehensions with conditions: of traced ones, all items and all flags make a ``FilteredList``.
 
     [x * 2 for x in v if x > 0]     filtered(v, lambda x: x > 0, lambda x: x * 2, sure=True)
+    [f(x) for x in rows]            one without is a loop of the program, where a ``for`` would be
 
 An item that may fail where its condition does not hold is computed under the condition; what only
 computes (``sure``) is computed for all.
@@ -19,11 +20,12 @@ from ....ir.indices.index import Dim
 from ...face.source import user_loc
 from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.growing import FULL, GrowingList
-from ...tracing.context.active import current
+from ...tracing.context.active import active, current
 from ...tracing.operand import as_dim, to_tracer
 from ...tracing.values.tracer import SymbolicDim, Tracer
 from ...transforms import loops as loop_nodes
 from ..calls.protocols import iterated
+from ..loops.counting import is_worth_a_loop, unrolled
 from ..loops.iterables import Zipped, item_at, length_of, most_of, rows_of
 from ..loops.ranges import Range
 from ..regions.adopting import Adopted
@@ -109,12 +111,16 @@ def _unknown_rest() -> Any:
                         "runs", locs=user_loc(), hint="make a list of them before it")
 
 
-def filtered(items: Any, test: Test | None, element: Callable[[Any], Any], sure: bool) -> Any:
-    """``[element(item) for item in items if test(item)]``. Raises TracerError (W201) for items that
-    are no numbers or arrays of one shape, if a traced condition chooses them."""
+def filtered(
+    items: Any, test: Test | None, element: Callable[[Any], Any], sure: bool,
+    roots: Callable[[], Any] | None = None,
+) -> Any:
+    """``[element(item) for item in items if test(item)]``; ``roots`` is what an element calls that
+    only computes. Raises TracerError (W201) for items that are no numbers or arrays of one shape,
+    if a traced condition chooses them."""
     items = iterated(items)
     if test is None and not _is_uncertain(items):
-        return [element(item) for item in items]
+        return _mapped(items, element, roots)
     if isinstance(items, GrowingList) and items.known is None:
         return _by_rounds(items, items.room, test or _always, element, items.count)
     rows = rows_of(items)
@@ -143,6 +149,26 @@ def filtered(items: Any, test: Test | None, element: Callable[[Any], Any], sure:
     weak = all(type(each) in (bool, int, float, complex) or getattr(each, "weak", False)
                for each in made)
     return ctx.apply(_stacked, (made, flags, weak))
+
+
+def _mapped(items: Any, element: Callable[[Any], Any], roots: Callable[[], Any] | None) -> Any:
+    """An element of each item. Where these would draw much, and only compute, a loop of the program
+    computes them; raises GivenUpError where that shows late."""
+    ctx = active()
+    if ctx is None or roots is None:
+        return [element(item) for item in items]
+    check, made, before = unrolled(roots, tuple), list[Any](), len(ctx.graph.nodes)
+    for item in items:
+        check()
+        made.append(element(item))
+        if len(made) > 1 or not is_array(made[0]) or not is_worth_a_loop(
+                items, len(ctx.graph.nodes) - before, roots):
+            continue
+        rows = rows_of(items)
+        found = _by_rounds(rows, as_dim(length_of(rows)), _always, element)
+        found.known = np.ones(found.mask.type.shape, bool)
+        return found
+    return made
 
 
 def _always(item: Any) -> bool:

@@ -66,6 +66,19 @@ def unrolled(roots: Callable[[], Any] | None, get: Get) -> Callable[[], None]:
     return _nothing if roots is None or _loops().patient else _Patience(get).check
 
 
+def is_worth_a_loop(items: Any, drawn: int, roots: Callable[[], Any]) -> bool:
+    """Whether the elements of a comprehension are a loop of the program, of which the first one has
+    drawn so many nodes."""
+    loops = _loops()
+    if loops.start is Start.NEVER or not loops.straight or not (
+            isinstance(items, (range, Zipped)) or (isinstance(items, Tracer) and items.ndim)):
+        return False
+    count = len(items)
+    worth = count >= LEAST and drawn * count >= NODES and _all_compute(roots)
+    loops.used |= worth
+    return worth
+
+
 def _loops() -> Loops:
     """What the trace that goes on does with such loops."""
     ctx = active()

@@ -43,6 +43,16 @@ def of_loop(
     return None if found is None else tuple(name for name in found if name != runtime)
 
 
+def of_element(
+    node: ast.ListComp | ast.GeneratorExp, own: Collection[str], runtime: str
+) -> tuple[str, ...] | None:
+    """The same of the elements of a comprehension of one ``for``."""
+    target = _names(node.generators[0].target)
+    found = _called([ast.copy_location(ast.Expr(node.elt), node)], {*own, *target}, target,
+                    made=target)
+    return None if found is None else tuple(name for name in found if name != runtime)
+
+
 @functools.lru_cache(1024)
 def of_function(code: CodeType) -> tuple[str, ...] | None:
     """The same of a function of the user's; None as well if its source is not at hand."""
@@ -56,15 +66,16 @@ def of_function(code: CodeType) -> tuple[str, ...] | None:
 
 def _called(
     body: Sequence[ast.stmt], own: Collection[str], counts: Collection[str] | None,
-    lists: Collection[str] = (),
+    lists: Collection[str] = (), made: Collection[str] = (),
 ) -> tuple[str, ...] | None:
-    """``counts`` are the names of rounds' numbers, a power of which may be larger than a traced
-    integer (None: any name may be one); what is linear in them is judged when it is traced."""
+    """``made`` are names that are bound for each round, as those in the body are. ``counts`` are the
+    names of rounds' numbers, a power of which may be larger than a traced integer (None: any name
+    may be one); what is linear in them is judged when it is traced."""
     inner = {name for node in here(body) if isinstance(node, ast.For) or (
                  isinstance(node, ast.comprehension) and _names(node.iter) != {"range"})
              for name in _names(node.target)}
     roots: dict[str, None] = {}
-    made = bound(body)
+    made = {*made, *bound(body)}
     for node in here(body):
         if not isinstance(node, (*_STATEMENTS, *_EXPRESSIONS)):
             return None

@@ -17,6 +17,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from .effects import of_element
 from .names import RUNTIME, here
 from .nodes import given, of_item, ours, sliced, thunk
 
@@ -29,10 +30,11 @@ _ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 
 
 class Expressions(ast.NodeTransformer):
-    """Those of one function, which has these parameters."""
+    """Those of one function, which has these parameters, and names of its ``own``."""
 
     def __init__(self, parameters: Sequence[str]) -> None:
         self.parameters, self.count = parameters, 0
+        self.own: set[str] = {*parameters}
 
     def fresh(self, stem: str) -> str:
         """A name that no code of the user's has."""
@@ -158,7 +160,9 @@ class Expressions(ast.NodeTransformer):
         if more or first.is_async or late or _walrus(node):  # functions see the last item
             return self._plain(node)
         sure = ast.Constant(_only_computes(node.elt))
-        item = self.fresh("item")
+        item, roots = self.fresh("item"), list[ast.expr]()
+        if name == "filtered" and not first.ifs:
+            roots.append(self.calls(node, of_element(node, self.own, RUNTIME)))
         if not first.ifs:  # of a list that may have fewer items
             parts: list[ast.expr] = [ast.Constant(None)]
         else:
@@ -167,7 +171,19 @@ class Expressions(ast.NodeTransformer):
             as_truths(test)
             parts = [of_item(item, first.target, self.visit(test))]
         parts.append(of_item(item, first.target, self.visit(node.elt)))
-        return ours(name, [self.visit(first.iter), *parts, sure], node)
+        return ours(name, [self.visit(first.iter), *parts, sure, *roots], node)
+
+    @staticmethod
+    def calls(node: ast.AST, roots: Sequence[str] | None) -> ast.expr:
+        """A function that gives what a loop calls, if it only computes (``effects``)."""
+        if roots is None:
+            return ast.Constant(None)
+        found: list[ast.expr] = []
+        for root in roots:
+            name, _, path = root.partition(".")
+            value = ast.copy_location(ast.Name(name, ast.Load()), node)
+            found.append(ours("Method", [value, ast.Constant(path)], node) if path else value)
+        return ast.copy_location(thunk(ast.Tuple(found, ast.Load())), node)
 
     def visit_Starred(self, node: ast.Starred) -> ast.expr:
         self.generic_visit(node)

@@ -160,15 +160,7 @@ class _Scope(Expressions, ast.NodeTransformer):
 
     def _roots(self, node: ast.For | ast.While) -> ast.expr:
         """A function that gives what a loop calls, if it only computes."""
-        roots = of_loop(node, self.own, RUNTIME, self.lists.at(node))
-        if roots is None:
-            return ast.Constant(None)
-        found: list[ast.expr] = []
-        for root in roots:
-            name, _, path = root.partition(".")
-            value = ast.copy_location(ast.Name(name, ast.Load()), node)
-            found.append(ours("Method", [value, ast.Constant(path)], node) if path else value)
-        return ast.copy_location(thunk(ast.Tuple(found, ast.Load())), node)
+        return self.calls(node, of_loop(node, self.own, RUNTIME, self.lists.at(node)))
 
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:
         self.generic_visit(node)

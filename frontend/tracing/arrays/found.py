@@ -24,7 +24,8 @@ def found(leaf: Any) -> Any:
         return Returned(leaf.maybe)
     if isinstance(leaf, GrowingList) and leaf.item.structure != tree.LEAF:
         return ReturnedList(leaf)
-    if isinstance(leaf, Grid) or (isinstance(leaf, Selection) and leaf.known is None):
+    if isinstance(leaf, (Grid, FilteredList)) or (
+            isinstance(leaf, Selection) and leaf.known is None):
         kind = leaf.kind if isinstance(leaf, FilteredList) else ""
         if not leaf.array.context().request.measures:
             return Whole(kind, isinstance(leaf, Grid) and tuple(
