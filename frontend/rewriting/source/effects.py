@@ -68,9 +68,9 @@ def _called(
     body: Sequence[ast.stmt], own: Collection[str], counts: Collection[str] | None,
     lists: Collection[str] = (), made: Collection[str] = (),
 ) -> tuple[str, ...] | None:
-    """``made`` are names that are bound for each round, as those in the body are. ``counts`` are the
-    names of rounds' numbers, a power of which may be larger than a traced integer (None: any name
-    may be one); what is linear in them is judged when it is traced."""
+    """``made`` are names that are bound for each round, as those in the body are. ``counts`` are
+    the names of rounds' numbers, a power of which may be larger than a traced integer (None: any
+    name may be one); what is linear in them is judged when it is traced."""
     inner = {name for node in here(body) if isinstance(node, ast.For) or (
                  isinstance(node, ast.comprehension) and _names(node.iter) != {"range"})
              for name in _names(node.target)}
