@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import builtins
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
@@ -212,6 +213,16 @@ class Rounds:
             raise GivenUpError(Need(loop=True))
         self.loops.used = True
         return True
+
+    @contextmanager
+    def in_program(self) -> Iterator[None]:
+        """Around its trace as a loop of the program: the innermost one that cannot be is why a
+        trace has failed."""
+        try:
+            yield
+        except Exception:
+            self.asked.loop = self.asked.loop or self.code
+            raise
 
     def end(self) -> None:
         """After the loop. Raises TracerError (W201) for lists with room for far more items than

@@ -47,8 +47,9 @@ def while_(
     for at in count():
         before = get()
         if rounds is not None and (rounds.go_on(at) if at else rounds.begin()):
-            _rounds(current(), "while", lambda _: truth(test()), lambda _: body(), get, put,
-                    names)
+            with rounds.in_program():
+                _rounds(current(), "while", lambda _: truth(test()), lambda _: body(), get, put,
+                        names)
             rounds.end()
             return
         flag = truth(test())
@@ -102,7 +103,8 @@ def for_(
         return
     rounds = Rounds.of(items, roots, body, get, names)
     if rounds is not None and rounds.begin():
-        _from(rounds.rows, 0, asks, body, go_on, get, put, names, current())
+        with rounds.in_program():
+            _from(rounds.rows, 0, asks, body, go_on, get, put, names, current())
         rounds.end()
         return
     check = unrolled(roots, get)
@@ -117,7 +119,8 @@ def for_(
             if not flag:
                 return
         if at and rounds is not None and rounds.go_on(at):
-            _from(rounds.rows, at, asks, body, go_on, get, put, names, current())
+            with rounds.in_program():
+                _from(rounds.rows, at, asks, body, go_on, get, put, names, current())
             rounds.end()
             return
         check()

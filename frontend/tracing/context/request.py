@@ -50,6 +50,7 @@ class Need:
     counts: bool = False    # sizes go by the numbers of rounds of which nobody knows how many
     exact: bool = False     # sizes that numbers say had better be known
     short: bool = False     # rounds of which all is known had better be traced one by one
+    code: CodeType | None = None  # of the loop in whose trace it has ended
 
 
 class Start(Enum):
@@ -91,7 +92,7 @@ class Loops:
         if need.loop:
             return self._again()
         if self.used and self.start is Start.FIRST:
-            if self.straight and self._give_up():
+            if self.straight and self._give_up(need.code):
                 return self._again()
             return Loops(Start.LATER, self.straight, self.patient)
         if self.used:
@@ -103,10 +104,16 @@ class Loops:
             return Loops(Start.LATER, self.straight, self.patient)
         return replace(self, used=False, traces=self.traces + 1)
 
-    def _give_up(self) -> bool:
-        """Whether there is a loop to try another way: the one around the others, which may have to
-        begin later, or not at all."""
-        if self.found:
+    def _give_up(self, code: CodeType | None) -> bool:
+        """Whether there is a loop to try another way, which may have to begin later, or not at all:
+        the one that failed, else the one around the others."""
+        if code in self.found:
+            del self.found[code]
+            self.peeled[code] = None
+        elif code in self.peeled:
+            del self.peeled[code]
+            self.given_up.add(code)
+        elif self.found:
             self.peeled[self.found.popitem()[0]] = None
         elif self.peeled:
             self.given_up.add(self.peeled.popitem()[0])
@@ -160,6 +167,7 @@ class Asked:
         self.measured = False  # sizes, or told by rounds, where a whole array would have done
         self.counts = False    # sizes go by rounds of which nobody knows how many
         self.rounds = 0        # of loops that were traced round by round
+        self.loop: CodeType | None = None  # the one in whose trace it has ended
 
     def behind(
         self, problem: Error, numbers: frozenset[str], truth: bool = False, outside: bool = False
@@ -173,4 +181,4 @@ class Asked:
         """What a trace lacks that has ended in this."""
         found = self._numbers.get(problem) if isinstance(problem, Error) else None
         return Need(problem, *(found or (frozenset(), False, False)), problem is self.capacity,
-                    self.optional, measured=self.measured, counts=self.counts)
+                    self.optional, measured=self.measured, counts=self.counts, code=self.loop)
