@@ -24,6 +24,7 @@ from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.selection import Firsts, Selection
 from ...tracing.context.active import current
 from ...tracing.operand import (
+    as_number,
     broadcast,
     cast,
     contains_tracer,
@@ -200,9 +201,15 @@ def _at_chosen(x: Tracer, index: Selection, value: Any) -> Tracer:
                 isinstance(value, Selection) and value.ndim == x.ndim)):
         raise index.refused("used as an index to write several values at")
     places, mask = flat(index)
+    size = x.type.shape[0]
     number: Any = current().emit("iota", axis=0, dtype=I64, shape=mask.type.shape)
-    last: Any = np.full(x.type.shape[0], -1, like=number)
-    np.maximum.at(last, np.where(mask, places, 0), np.where(mask, number, -1))
+    # Those that are not chosen go to one more place, before the others: none waits for another.
+    last: Any = current().full(-1, I64, (size + 1,))
+    places = cast(places, np.dtype(np.int64))
+    beyond: Any = places < -as_number(size)  # out of range here, too
+    places = np.where(mask, places + (places >= 0) - beyond, 0)
+    last = current().emit("scatter", last, number, places, axes=(0,))
+    last = getitem(last, slice(1, None))
     if isinstance(value, Selection):
         array = flat(value)[0] if value.same(index.mask) else aligned(value, mask)
         value = getitem(array, (np.maximum(last, 0),))
