@@ -13,6 +13,7 @@ from ...tracing.operand import (
     as_number,
     broadcast,
     cast,
+    contains_tracer,
     is_number,
     matched,
     real_cast,
@@ -35,6 +36,8 @@ _FEW = 16      # test elements that one compares with, rather than search
     "x[4], [2, 1, 0, -1], True", "x[4], np.arange(4) - p[()]", "x[4], -np.arange(4) * p[()]"))
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     side = "left" if right else "right"
+    if contains_tracer(bins):
+        bins = strong(bins)
     if not isinstance(bins, Tracer):
         rises, one_way = _direction(np.asarray(bins))
         if not one_way:

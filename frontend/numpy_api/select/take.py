@@ -14,6 +14,7 @@ from ....ir.diagnose import error
 from ....ir.indices.index import Dim, product
 from ....ir.indices.proof import differ, nonnegative
 from ....ir.types import I64, TensorType, as_dtype
+from ...tracing.arrays.chosen import Chosen
 from ...tracing.context.active import current
 from ...tracing.operand import (
     as_dim,
@@ -25,6 +26,7 @@ from ...tracing.operand import (
     broadcast_shape,
     cast,
     common_shape,
+    contains_tracer,
     masked,
     matched,
     reshape,
@@ -50,6 +52,8 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Tracer:
     x = strong(a)
     x, axis = _flat(x, axis)
     shape = x.type.shape
+    if contains_tracer(repeats) or isinstance(repeats, Chosen):
+        repeats = strong(repeats)
     if isinstance(repeats, Tracer) and repeats.ndim:
         return _repeated(x, repeats, axis)
     if np.size(repeats) != 1:
