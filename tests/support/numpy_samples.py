@@ -70,10 +70,10 @@ class Sample:
     def arrays(self, dtype: Any) -> list[Any]:
         return samples(self.text, dtype)
 
-    def call(self, *arrays: Any) -> Any:
-        """The function on arrays in the places of those in the text."""
+    def call(self, *arrays: Any, function: Any = None) -> Any:
+        """The function, or another one, on arrays in the places of those in the text."""
         given = iter(arrays)
-        scope: dict[str, Any] = {"np": np, "f": self.row.functions[0]}
+        scope: dict[str, Any] = {"np": np, "f": function or self.row.functions[0]}
 
         def name(_: Any) -> str:
             key = f"a{len(scope)}"

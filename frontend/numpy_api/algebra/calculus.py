@@ -15,6 +15,7 @@ from ...tracing.operand import (
     axis_of,
     broadcast,
     cast,
+    contains_tracer,
     matched,
     required,
     reshape,
@@ -95,6 +96,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     result = x.dtype if x.dtype.kind in "fc" else _F64  # of bfloat16 too, which has kind V
     x = cast(x, _F64) if number_kind(x.dtype) in "iub" else x
     axes = axes_of(axis, x.ndim)
+    varargs = tuple([strong(each) if contains_tracer(each) and isinstance(each, (list, tuple))
+                     else each for each in varargs])
     if edge_order not in (1, 2):
         raise error("W113", f"np.gradient with edge_order={edge_order!r}: it is 1 or 2")
     if len(varargs) not in (0, 1, len(axes)) or (

@@ -66,6 +66,7 @@ def _places(count: Dim, rank: int) -> Any:
 @numpy(np.logspace, samples=("x[()], x[()], 5", "x[2], 2, 3, base=2.0", "0, 1, 4, base=p[3]"))
 def logspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: Any = 10.0,
              dtype: Any = None, axis: int = 0) -> Any:
+    base = strong(base) if isinstance(base, (list, tuple)) else base
     if np.ndim(base):
         rank = max(map(np.ndim, (start, stop, base)))
         start, stop, base = (

@@ -285,4 +285,4 @@ def isrealobj(x: Any) -> bool:
 
 
 if hasattr(np, "fix"):  # NumPy is about to drop it
-    numpy(np.fix, samples=("x[4]",))(np.trunc)
+    numpy(np.fix, samples=("x[4]",))(lambda x, out=None: np.trunc(strong(x), out=out))

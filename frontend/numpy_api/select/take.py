@@ -204,7 +204,7 @@ def ravel_multi_index(
 def ix_(*args: Any) -> tuple[Any, ...]:
     made = []
     for at, given in enumerate(args):
-        x = strong(given if isinstance(given, Tracer) else np.ix_(given)[0])
+        x = strong(given if contains_tracer(given) else np.ix_(given)[0])
         if x.ndim != 1:
             raise error("W123", "np.ix_ takes vectors of indices", types=[x.type])
         if x.dtype == _BOOL:

@@ -25,38 +25,13 @@ NAMES = ("zeros", "ones", "empty", "full", "zeros_like", "ones_like", "empty_lik
     "fromfunction", "fromiter", "meshgrid", "diag", "diagflat", "vander", "tile", "repeat",
     "concatenate", "stack", "hstack", "vstack", "hanning", "hamming", "blackman", "bartlett",
     "kaiser")
-# These make no arrays to write into, but NumPy does not look into a list for who is to answer:
-# np.min([a, b, c]).
-LISTED = ("sum", "prod", "max", "min", "amax", "amin", "mean", "median", "average", "var", "std",
-    "ptp", "any", "all", "argmax", "argmin", "cumsum", "cumprod", "sort", "argsort", "diff",
-    "percentile", "quantile", "dot", "outer", "inner", "transpose", "ravel", "reshape", "shape",
-    "nansum", "nanmean", "nanmax", "nanmin", "count_nonzero", "trapezoid", "cross", "kron", "vdot",
-    "interp", "polyval", "round", "clip", "flip", "append", "isclose", "allclose",
-    "array_equal", "searchsorted", "squeeze", "cov", "corrcoef", "convolve", "correlate",
-    "where", "nonzero", "flatnonzero", "argwhere", "partition", "argpartition", "lexsort", "unique",
-    "isin", "union1d", "intersect1d", "setdiff1d", "bincount", "digitize", "histogram", "nanprod",
-    "nanvar", "nanstd", "nanmedian", "nanquantile", "nanpercentile", "nanargmax", "nanargmin",
-    "nancumsum", "nancumprod", "cumulative_sum", "cumulative_prod", "gradient", "ediff1d", "unwrap",
-    "tensordot", "einsum", "trace", "diagonal", "tril", "triu", "pad", "resize", "insert", "delete",
-    "array_split", "expand_dims", "broadcast_to", "atleast_1d", "atleast_2d", "atleast_3d",
-    "moveaxis", "swapaxes", "fliplr", "flipud", "rot90", "matrix_transpose", "size", "ndim",
-    "nan_to_num", "real", "imag", "angle", "apply_along_axis", "polyfit", "polyder", "polyint",
-    "polyadd", "polysub", "polymul",
-    "histogram2d", "select", "setxor1d", "compress", "extract", "column_stack", "dstack",
-    "around", "sinc")
 # Of what these are given NumPy does not ask to dispatch: indices, shifts, and what it takes for a
 # list.
 _UNASKED = ("take", "poly", "roots", "roll")
-_LINEAR = ("norm", "det", "slogdet", "inv", "pinv", "solve", "lstsq", "cholesky", "qr", "svd",
-    "svdvals", "eig", "eigh", "eigvals", "eigvalsh", "matrix_power", "matrix_rank", "cond")
-_FOURIER = ("fft", "ifft", "rfft", "irfft", "fft2", "ifft2", "fftn", "ifftn", "fftshift",
-    "ifftshift")
 _SPECIAL = frozenset({"logsumexp", "softmax", "log_softmax", "polygamma"})
 # LAPACK's own names in scipy.linalg.lapack, which reads the memory of what it is given.
 _LAPACK = ("sgtsv", "dgtsv", "cgtsv", "zgtsv")
-_MODULES: Mapping[str, ModuleType] = MappingProxyType({
-    **dict.fromkeys((*NAMES, *LISTED, *_UNASKED), np), "fftfreq": np.fft, "rfftfreq": np.fft,
-    **dict.fromkeys(_LINEAR, np.linalg), **dict.fromkeys(_FOURIER, np.fft)})
+_HOMES = (np, np.linalg, np.fft, np.lib.stride_tricks)
 
 # What memory held before would be a part of the program.
 _DETERMINED: Mapping[Any, Any] = MappingProxyType({
@@ -131,17 +106,28 @@ def constructed(
     return recording(np.empty)(shape, dtype, order or "C")
 
 
-_ORIGINALS = MappingProxyType({name: getattr(home, name) for name, home in _MODULES.items()})
+def _recording_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What a trace records of a function of NumPy's. NumPy does not look into a list for who is to
+    answer: np.min([a, b, c])."""
+    if function.__name__ == "fromiter":
+        return _of_items(function)
+    makes = function.__name__ in NAMES or function in (np.fft.fftfreq, np.fft.rfftfreq)
+    return recording(function) if makes else _for_lists(function)
+
+
+def _is_numpys(function: Any) -> bool:
+    """Whether something is a function of NumPy's, by the name that it has there."""
+    name = getattr(function, "__name__", None)
+    return isinstance(name, str) and not isinstance(function, (type, np.ufunc)) and any(
+        vars(home).get(name) is function for home in _HOMES)
+
+
 # By identity: what code calls may be no key.
-_RECORDED: Mapping[int, Callable[..., Any]] = MappingProxyType({
-    id(function): _of_items(function) if name == "fromiter" else
-    _for_lists(function) if name in (*LISTED, *_UNASKED, *_LINEAR, *_FOURIER) else
-    recording(function)
-    for name, function in _ORIGINALS.items()})
+_RECORDED: dict[int, Callable[..., Any]] = {}
 # The same for weft.numpy: whoever calls these means them.
 OF_WEFT: Mapping[str, Callable[..., Any]] = MappingProxyType({
-    name: (recording if name in NAMES else _for_lists)(function)
-    for name, function in _ORIGINALS.items() if _MODULES[name] is np})
+    name: _recording_of(function) for name in np.__all__
+    if _is_numpys(function := getattr(np, name))})
 for _function in OF_WEFT.values():
     _function.__module__ = "weft.numpy"
 
@@ -150,6 +136,9 @@ def recorded(function: Any) -> Callable[..., Any] | None:
     """What a trace records of a function that NumPy does not dispatch; None for any other. A module
     that is not imported stays so: nobody can hold its functions."""
     if (made := _RECORDED.get(id(function))) is not None:
+        return made
+    if _is_numpys(function):
+        made = _RECORDED[id(function)] = _recording_of(function)
         return made
     if isinstance(function, FunctionType) and function.__name__ in _SPECIAL:
         own = vars(sys.modules.get("scipy.special", _NOTHING)).get(function.__name__)
@@ -178,6 +167,6 @@ join = _special(vars(JOINING)["__getitem__"], "r_.__getitem__")
 def original(function: Callable[..., Any]) -> Callable[..., Any]:
     """NumPy's own function behind what is recorded of it, which NumPy finds for ``like=``."""
     name = getattr(function, "__name__", "")
-    own = _ORIGINALS.get(name)
-    of_ours = own is not None and function in (_RECORDED[id(own)], OF_WEFT.get(name))
+    own: Callable[..., Any] | None = getattr(function, "__wrapped__", None)
+    of_ours = own is not None and function in (_RECORDED.get(id(own)), OF_WEFT.get(name))
     return own if of_ours and own is not None else function
