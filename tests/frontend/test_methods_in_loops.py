@@ -19,6 +19,15 @@ class Rotation:
 
     def __init__(self, h: float, inner: Any = None) -> None:
         self.h, self.inner = h, inner
+        self.seen: list[Any] = []
+
+    @property
+    def last(self) -> Any:
+        return self.seen[-1] if self.seen else 0
+
+    @last.setter
+    def last(self, value: Any) -> None:
+        self.seen.append(value)
 
     def step(self, y: Any) -> Any:
         return y + self.h * self.slope(y)
@@ -79,11 +88,34 @@ def with_a_count(y: Any, n: int) -> Any:
     return y, np.array(turns), s.calls
 
 
-@pytest.mark.parametrize("function", [by_method, by_class, by_call, with_a_count])
+def with_an_attribute(y: Any, n: int) -> Any:
+    turns, s = [], Rotation(0.01)
+    for i in range(n):
+        s.calls += 2
+        new = s.step(y)
+        if new[0] < y[0]:
+            turns.append(i)
+        y = new
+    return y, np.array(turns), s.calls
+
+
+def with_a_property(y: Any, n: int) -> Any:
+    turns, s = [], Rotation(0.01)
+    for i in range(n):
+        s.last = i
+        new = s.step(y)
+        if new[0] < y[0]:
+            turns.append(i)
+        y = new
+    return y, np.array(turns), sum(s.seen)
+
+
+@pytest.mark.parametrize("function", [
+    by_method, by_class, by_call, with_a_count, with_an_attribute, with_a_property])
 def test_loops(function: Any) -> None:
     y, n = np.array([1.0, 0.5]), 60
     compiled = weft.compile(function)
     for got, want in zip(compiled(y, n), function(y, n), strict=True):
         np.testing.assert_allclose(got, want, 1e-12)
     steps = all_steps(compiled.lower(y, n).stages.plan.steps)
-    assert any(isinstance(step, Loop) for step in steps) == (function is not with_a_count)
+    assert any(isinstance(step, Loop) for step in steps) == (function is not with_a_property)

@@ -207,7 +207,7 @@ def _at_chosen(x: Tracer, index: Selection, value: Any) -> Tracer:
     last: Any = current().full(-1, I64, (size + 1,))
     places = cast(places, np.dtype(np.int64))
     beyond: Any = places < -as_number(size)  # out of range here, too
-    places = np.where(mask, places + (places >= 0) - beyond, 0)
+    places = to_tracer(np.where(mask, places + (places >= 0) - beyond, 0))
     last = current().emit("scatter", last, number, places, axes=(0,))
     last = getitem(last, slice(1, None))
     if isinstance(value, Selection):

@@ -274,17 +274,26 @@ def _size(node: Node) -> int:
 
 @record(frozen=True)
 class Method:
-    """What a loop calls of something that it does not bind: ``model.step``, by its ``path`` from
-    that on."""
+    """What a loop calls of something that it does not bind, ``model.step``, or sets there,
+    ``model.count=``, by its ``path`` from that on."""
 
     value: Any
     path: str
 
-    @property
-    def function(self) -> Any:
-        """What the path leads to, if nothing runs on the way there; None if something would."""
+    def computes(self, asked: tuple[FunctionType, ...]) -> bool:
+        """Whether a method only computes; whether nothing runs where the attribute is set."""
+        *way, name = self.path.split(".")
+        if not name.endswith("="):
+            return _computes(self._along((*way, name)), asked)
+        kind = type(self._along(way))
+        member = inspect.getattr_static(kind, name.removesuffix("="), None)
+        return kind.__setattr__ is object.__setattr__ and (
+            isinstance(member, MemberDescriptorType) or not hasattr(type(member), "__set__"))
+
+    def _along(self, names: Sequence[str]) -> Any:
+        """What some names lead to, if nothing runs on the way there; None if something would."""
         value = self.value
-        for name in self.path.split("."):
+        for name in names:
             if hasattr(type(inspect.getattr_static(value, name, None)), "__get__") and not (
                     isinstance(inspect.getattr_static(value, name), (FunctionType, *_MEMBERS))):
                 return None
@@ -303,7 +312,7 @@ def _computes(value: Any, asked: tuple[FunctionType, ...] = ()) -> bool:
     """Whether calls of something, or of its attributes, do nothing but compute. A function of the
     user's that is being looked at is among ``asked``."""
     if isinstance(value, Method):
-        return _computes(value.function, asked)
+        return value.computes(asked)
     if isinstance(value, MethodType) and isinstance(value.__func__, FunctionType):
         if value.__func__.__module__.partition(".")[0] == __name__.partition(".")[0]:
             return False  # of an array: what is not known to compute
