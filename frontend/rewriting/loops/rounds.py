@@ -43,7 +43,7 @@ from ..regions.state import (
     rebuilt,
     truth,
 )
-from ..source.exits import RESULT
+from ..source.exits import RESULT, told
 from ..source.lasting import Awaited, Lasting
 from .ranges import raise_unless
 
@@ -116,7 +116,7 @@ class Loop:
                 if _in_memory(leaf) and (at, place) not in self.rebound:
                     arrays.append(leaf)
                 elif is_array(leaf) and (at, place) not in self.fixed:
-                    init[name + path] = leaf
+                    init[told(name) + path] = leaf
                     self.keys.append((at, place))
         arrays += self.region.arrays
         roots = {id(root): root for root in (views.owner(leaf) for leaf in arrays)}
@@ -291,7 +291,7 @@ class Loop:
         if same and not is_traced(new):  # the same number in every round
             self.fixed.add(key)
             raise OtherCarryError
-        return {name + path: new}
+        return {told(name) + path: new}
 
     def _placeholder(self, at: int, name: str, value: Any) -> None:
         """What only a round gives starts from zeros, for which nobody asks: a result, or the value
@@ -436,7 +436,7 @@ def _grown(name: str, first: Any, value: Any) -> Error:
     """The error for a nest that a round makes another one."""
     sized = isinstance(first, (list, dict)) and isinstance(value, (list, dict))
     return error(
-        "W102", f"{name} is {shown(first)} before the loop and {shown(value)} after a round",
+        "W102", f"{told(name)} is {shown(first)} before the loop and {shown(value)} after a round",
         locs=user_loc(), hint=(
             "make an array of as many rows as there may be before the loop, out = np.zeros((most, "
             "*row.shape)), and set out[i] = row") if sized else "give it one structure")

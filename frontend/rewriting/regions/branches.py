@@ -24,7 +24,7 @@ from ...tracing.values.tracer import Tracer
 from ...transforms import regions
 from ..lists.chosen_lists import watch
 from ..lists.growing import Form, Own, formed, forms, joined
-from ..source.exits import RESULT, RETURNED
+from ..source.exits import RESULT, RETURNED, told
 from .adopting import Adopted
 from .nests import items_of, lists_of
 from .raising import raised_by
@@ -272,7 +272,7 @@ class _Merge:
         if first is None or second is None:
             raise differ(name, a, b)
         if not regions.agree(first, second):
-            raise regions.disagreement(name + path, first[0], second[0])
+            raise regions.disagreement(told(name) + path, first[0], second[0])
         return None, self._result(name + path, first, second,
                                   (memory_of(a), memory_of(b)))
 
@@ -345,7 +345,7 @@ def may_be_lost(name: str) -> bool:
 def differ(name: str, a: Any, b: Any) -> Error:
     """The error for a name of two values of which neither can be the result of a branch: for the
     first item that differs, of nests that are alike besides."""
-    name = "the result" if name.startswith(RESULT) else name
+    name = told(name)
     while type(a) is type(b):
         ours, theirs = dict(items_of(a)), dict(items_of(b))
         other = next((at for at in ours if at in theirs and leaves(ours[at])[1] != leaves(

@@ -24,6 +24,14 @@ _LOOPS = (ast.For, ast.While)
 RESULT, RETURNED = "_weft_result", "_weft_returned"
 
 
+def told(name: str) -> str:
+    """A name as users are told: results have none of theirs."""
+    if not name.startswith(RESULT):
+        return name
+    item = name.removeprefix(RESULT).removeprefix("_")
+    return f"the result[{item}]" if item else "the result"
+
+
 def leaves(statements: Sequence[ast.stmt]) -> bool:
     """Whether statements surely leave by return, break, continue or raise."""
     for statement in statements:
