@@ -45,7 +45,15 @@ def of_several_shapes(x: Any, y: Any, idx: Any) -> Any:
     return [np.sum(x[:k] * y[:k]) for k in range(30)], [x[:k].std() for k in range(1, 30)]
 
 
-@pytest.mark.parametrize("function", [bootstrapped, left_out, appended, paired, of_several_shapes])
+def beside_a_loop(x: Any, y: Any, idx: Any) -> Any:
+    """One of the two cannot be a loop of the program."""
+    parts = [x[:k] * y[:k] + x[1] * y[k] - np.sin(x[k]) for k in range(1, 35)]
+    boots = np.array([correlation(x[i], y[i]) for i in idx])
+    return parts, boots
+
+
+@pytest.mark.parametrize("function", [
+    beside_a_loop, bootstrapped, left_out, appended, paired, of_several_shapes])
 def test_like_numpy(function: Any) -> None:
     compiled = weft.compile(function)
     got, want = compiled(X, Y, IDX), function(X, Y, IDX)

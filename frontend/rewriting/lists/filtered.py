@@ -21,11 +21,12 @@ from ...face.source import user_loc
 from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.growing import FULL, GrowingList
 from ...tracing.context.active import active, current
-from ...tracing.operand import as_dim, to_tracer
+from ...tracing.context.distance import goes_by_rounds
+from ...tracing.operand import as_dim, shape_of, to_tracer
 from ...tracing.values.tracer import SymbolicDim, Tracer
 from ...transforms import loops as loop_nodes
 from ..calls.protocols import iterated
-from ..loops.counting import is_worth_a_loop, unrolled
+from ..loops.counting import in_program, is_worth_a_loop, unrolled
 from ..loops.iterables import Zipped, item_at, length_of, most_of, rows_of
 from ..loops.ranges import Range
 from ..regions.adopting import Adopted
@@ -161,11 +162,13 @@ def _mapped(items: Any, element: Callable[[Any], Any], roots: Callable[[], Any] 
     for item in items:
         check()
         made.append(element(item))
-        if len(made) > 1 or not is_array(made[0]) or not is_worth_a_loop(
-                items, len(ctx.graph.nodes) - before, roots):
+        code = getattr(element, "__code__", None)
+        if len(made) > 1 or not is_array(made[0]) or code is None or not is_worth_a_loop(
+                items, len(ctx.graph.nodes) - before, roots, code):
             continue
         rows = rows_of(items)
-        found = _by_rounds(rows, as_dim(length_of(rows)), _always, element)
+        with in_program(code):
+            found = _by_rounds(rows, as_dim(length_of(rows)), _always, element)
         found.known = np.ones(found.mask.type.shape, bool)
         return found
     return made
@@ -231,6 +234,9 @@ def _by_rounds(rows: Any, most: Dim, test: Test, element: Callable[[Any], Any],
                 lambda: index < count, lambda: truth(test(item)))
             value = _under(flag, element, item) if is_traced(flag) else element(item)
         _check([value])
+        if goes_by_rounds(current(), *shape_of(value)):
+            raise error("W102", "the items of a list have different shapes", locs=user_loc(),
+                        hint="pad them to one shape")
         weak = type(value) in (bool, int, float, complex) or getattr(value, "weak", False)
         return (), (value, flag)
 

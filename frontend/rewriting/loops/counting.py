@@ -45,6 +45,7 @@ from ..source.effects import of_function
 from .iterables import Zipped
 from .tables import PLAIN, Table
 
+_MISSING = object()
 _MEMBERS = (staticmethod, classmethod, MemberDescriptorType)  # what runs nothing to be read
 LEAST = 4     # rounds, below which a loop is worth no more than its rounds
 NODES = 500   # of all rounds together
@@ -67,16 +68,19 @@ def unrolled(roots: Callable[[], Any] | None, get: Get) -> Callable[[], None]:
     return _nothing if roots is None or _loops().patient else _Patience(get).check
 
 
-def is_worth_a_loop(items: Any, drawn: int, roots: Callable[[], Any]) -> bool:
+def is_worth_a_loop(
+    items: Any, drawn: int, roots: Callable[[], Any], code: CodeType
+) -> bool:
     """Whether the elements of a comprehension are a loop of the program, of which the first one has
-    drawn so many nodes."""
+    drawn so many nodes; ``code`` computes one."""
     loops = _loops()
-    if loops.start is Start.NEVER or not loops.straight or not (
+    if loops.start is Start.NEVER or not loops.straight or code in loops.given_up or not (
             isinstance(items, (range, Zipped)) or (isinstance(items, Tracer) and items.ndim)):
         return False
     count = len(items)
     worth = count >= LEAST and drawn * count >= NODES and _all_compute(roots)
-    loops.used |= worth
+    if worth:
+        loops.used, loops.peeled[code] = True, None
     return worth
 
 
@@ -146,6 +150,18 @@ def _stores_a_part(node: Node) -> bool:
     return mask is not None and mask.op is OPS["pad"] and isinstance(size, int) and size >= LARGE
 
 
+@contextmanager
+def in_program(code: CodeType) -> Iterator[None]:
+    """Around the trace of a loop of the program: the innermost one that cannot be is why a trace
+    has failed."""
+    asked = current().asked
+    try:
+        yield
+    except Exception:
+        asked.loop = asked.loop or code
+        raise
+
+
 class Rounds:
     """A loop that may be one of the program, and what its first round adds to the graph."""
 
@@ -213,16 +229,6 @@ class Rounds:
             raise GivenUpError(Need(loop=True))
         self.loops.used = True
         return True
-
-    @contextmanager
-    def in_program(self) -> Iterator[None]:
-        """Around its trace as a loop of the program: the innermost one that cannot be is why a
-        trace has failed."""
-        try:
-            yield
-        except Exception:
-            self.asked.loop = self.asked.loop or self.code
-            raise
 
     def end(self) -> None:
         """After the loop. Raises TracerError (W201) for lists with room for far more items than
@@ -294,8 +300,9 @@ class Method:
         """What some names lead to, if nothing runs on the way there; None if something would."""
         value = self.value
         for name in names:
-            if hasattr(type(inspect.getattr_static(value, name, None)), "__get__") and not (
-                    isinstance(inspect.getattr_static(value, name), (FunctionType, *_MEMBERS))):
+            found = inspect.getattr_static(value, name, _MISSING)
+            if found is _MISSING or (hasattr(type(found), "__get__") and not isinstance(
+                    found, (FunctionType, *_MEMBERS))):
                 return None
             value = getattr(value, name, None)
         return value

@@ -30,7 +30,7 @@ from ..regions.adopting import Adopted
 from ..regions.branches import if_
 from ..regions.expressions import both
 from ..regions.state import Get, Part, Put, context_of, is_traced, truth
-from .counting import Rounds, unrolled
+from .counting import Rounds, in_program, unrolled
 from .iterables import Zipped, most_of
 from .ranges import Range
 from .rounds import EndedRoundError, Loop, OtherCarryError
@@ -47,7 +47,7 @@ def while_(
     for at in count():
         before = get()
         if rounds is not None and (rounds.go_on(at) if at else rounds.begin()):
-            with rounds.in_program():
+            with in_program(rounds.code):
                 _rounds(current(), "while", lambda _: truth(test()), lambda _: body(), get, put,
                         names)
             rounds.end()
@@ -103,7 +103,7 @@ def for_(
         return
     rounds = Rounds.of(items, roots, body, get, names)
     if rounds is not None and rounds.begin():
-        with rounds.in_program():
+        with in_program(rounds.code):
             _from(rounds.rows, 0, asks, body, go_on, get, put, names, current())
         rounds.end()
         return
@@ -119,7 +119,7 @@ def for_(
             if not flag:
                 return
         if at and rounds is not None and rounds.go_on(at):
-            with rounds.in_program():
+            with in_program(rounds.code):
                 _from(rounds.rows, at, asks, body, go_on, get, put, names, current())
             rounds.end()
             return
