@@ -65,6 +65,39 @@ def first_of(x: Any, limit: float) -> Any:
     return found
 
 
+def curve(x: Any, most: int) -> Any:
+    rows: list[Any] = []
+    for t in range(most):
+        if not (x > 1).any():
+            break
+        x = x / 2
+        rows.append([x.sum(), t, x[:2]])
+    total = 0.0
+    for mean, at, _ in rows:
+        total += mean * at
+    return rows, total, [rows[0][1], len(rows)] if most > 1 else [0, 0]
+
+
+def pairs_or_none(x: Any, limit: float) -> Any:
+    found: list[Any] = []
+    for i in range(len(x)):
+        if x[i] > limit:
+            return found, i
+        if x[i] > 0:
+            found.append([i, x[i]])
+    return found, -1
+
+
+def changed_rows(x: Any, limit: float) -> Any:
+    """A row that has another name, by which it is changed."""
+    found: list[Any] = []
+    for i in range(4):
+        found.append([x[i], 1.0])
+        last = found[-1]
+        last[1] = x[i + 1]
+    return np.array(found)
+
+
 def part_or_all(x: Any, limit: float) -> Any:
     y = x
     if x.sum() > limit:
@@ -81,6 +114,10 @@ CASES: list[tuple[Any, list[tuple[Any, ...]]]] = [
     (solved, [(SPD, RNG.random(12), 1e-8), (SPD, RNG.random(12), 0.5)]),
     (first_of, [(RNG.normal(size=40), 1.5), (RNG.normal(size=40), math.inf),
                 (np.ones(40), 0.0)]),
+    (curve, [(np.arange(30.0), 50), (np.arange(30.0), 2)]),
+    (pairs_or_none, [(RNG.normal(size=40), 1.5), (RNG.normal(size=40), math.inf),
+                     (np.full(40, 5.0), 1.0)]),
+    (changed_rows, [(np.arange(9.0), 0.0)]),
     (part_or_all, [(RNG.normal(size=40), -100.0), (RNG.normal(size=40), 100.0)]),
 ]
 
@@ -90,5 +127,6 @@ def test_like_python(function: Any, calls: Any) -> None:
     compiled = weft.compile(function, on_recompile="silent")
     for args in calls:
         got, want = compiled(*args), function(*args)
+        assert weft.tree.structure(got) == weft.tree.structure(want)
         for one, other in zip(weft.tree.leaves(got), weft.tree.leaves(want), strict=True):
             np.testing.assert_allclose(one, other, 1e-9)

@@ -34,18 +34,26 @@ class Own(str):
     """A name whose lists nobody else has."""
 
     __slots__ = ()
+    rows = False  # whether items that are lists are nobody else's, either
 
 
-def own_name(name: str, trusted: Callable[[], tuple[Any, ...]]) -> str:
-    """A name whose lists nobody else has, if what its code calls by the names of modules and
-    builtins is that: others may keep what they are given."""
+class OwnRows(Own):
+    """A name of lists of lists of which nobody else has any."""
+
+    __slots__ = ()
+    rows = True
+
+
+def own_name(name: str, trusted: Callable[[], tuple[Any, ...]], rows: bool = False) -> str:
+    """A name whose lists nobody else has, nor the ``rows`` in them, if what its code calls by the
+    names of modules and builtins is that: others may keep what they are given."""
     try:
         found = trusted()
     except NameError:
         return name
     known = all(isinstance(each, ModuleType) or getattr(each, "__module__", "") in _KEEP_NOTHING
                 for each in found)
-    return Own(name) if known else name
+    return (OwnRows if rows else Own)(name) if known else name
 
 
 def let_go(value: Any) -> Any:
@@ -90,7 +98,8 @@ def is_list(value: Any) -> bool:
 def may_grow(name: str, value: Any) -> bool:
     """Whether a loop may carry a list though rounds may make it longer."""
     return isinstance(name, Own) and (
-        isinstance(value, GrowingList) or (type(value) is list and all(map(is_item, value))))
+        isinstance(value, GrowingList) or (type(value) is list and all(
+            is_item(item, name.rows) for item in value)))
 
 
 def _most(value: Any) -> Dim:
@@ -115,11 +124,13 @@ def _larger(one: Dim, other: Dim) -> Dim:
     return one if gap >= 0 else other
 
 
-def _item(values: Sequence[Any]) -> Item | None:
-    """What the items of lists are like; None if they have not one shape, or there are none."""
+def _item(values: Sequence[Any], rows: bool = False) -> Item | None:
+    """What the items of lists, ``rows`` perhaps, are like; None if they have not one shape, or
+    there are none."""
     found: Item | None = None
     for value in values:
-        for item in [value.item] if isinstance(value, GrowingList) else map(Item.of, value):
+        for item in [value.item] if isinstance(value, GrowingList) else (
+                Item.of(each, rows) for each in value):
             found = item if found is None or item is None else found.joined(item)
             if found is None:
                 return None
@@ -160,7 +171,7 @@ def forms(
                 not growing[0] or values[0].item == values[1].item):
             continue
         known = [before[at]] if is_list(before[at]) else []
-        item = _item([*known, *values])
+        item = _item([*known, *values], name.rows)
         if item is not None:
             room = _larger(*rooms)
             for value in known:
@@ -213,7 +224,8 @@ class Growth:
         self.started = value.copy()
 
     def after(
-        self, first: Any, value: Any, limit: Dim, behind: frozenset[str] = frozenset()
+        self, first: Any, value: Any, limit: Dim, behind: frozenset[str] = frozenset(),
+        rows: bool = False,
     ) -> Form | None:
         """What the list is to be before the loop, after a round that began with ``first``, or with
         what ``begin`` was told: of which items, with how much room. None if it is that already.
@@ -232,7 +244,7 @@ class Growth:
                 (most, least) == (0, 0) if type(value) is list else
                 isinstance(most, int) and most <= self.most and least >= self.least):
             return None
-        item = _item([first, value])
+        item = _item([first, value], rows)
         if item is None or not isinstance(most, int):
             return None
         if item.open or (most > 0 and limit is ENDLESS):

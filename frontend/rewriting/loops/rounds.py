@@ -257,7 +257,7 @@ class Loop:
             raise OtherCarryError
         if kind is None and isinstance(name, Own):
             growth = self.growths.setdefault(at, Growth())
-            longer = growth.after(self.first[at], value, self.most, self.behind)
+            longer = growth.after(self.first[at], value, self.most, self.behind, name.rows)
             if longer is not None:
                 self.longer[at] = longer
                 raise OtherCarryError

@@ -75,6 +75,7 @@ class Results:
     names: tuple[str, ...] = (RESULT,)
     own: frozenset[str] = frozenset()
     is_tuple: bool = False
+    rows: frozenset[str] = frozenset()  # of the lists, those of which nobody has an item
 
     @staticmethod
     def of(node: ast.FunctionDef, lists: OwnLists) -> Results:
@@ -90,7 +91,10 @@ class Results:
             tuples if is_tuple else ([value] for value in given)), strict=True) if all(
             is_new(way) or (isinstance(way, ast.Name) and way.id in lists.at(way))
             for way in ways))
-        return Results(names, own, is_tuple)
+        rows = frozenset(name for name, *ways in zip(names, *(
+            tuples if is_tuple else ([value] for value in given)), strict=True) if all(
+            isinstance(way, ast.Name) and way.id in lists.rows for way in ways))
+        return Results(names, own, is_tuple, own & rows)
 
     def items(self, value: ast.expr) -> list[ast.expr]:
         """What the names stand for where that is returned."""

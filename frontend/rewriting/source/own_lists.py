@@ -11,7 +11,7 @@ Such a list may become another thing where its length is decided when the functi
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from ....ir.record import record
 from .names import RUNTIME, Place, begin_of, changed_by_ours, end_of, here
@@ -35,6 +35,7 @@ class OwnLists:
 
     lives: tuple[tuple[str, Place, Place], ...] = ()
     trusted: tuple[str, ...] = ()  # names of modules and builtins that it relies on
+    rows: frozenset[str] = frozenset()  # names of whose lists' items nobody has one that is a list
 
     def at(self, node: ast.AST) -> frozenset[str]:
         """The names of such lists where a node stands."""
@@ -44,10 +45,10 @@ class OwnLists:
         """Those behind it."""
         return self._names(end_of(node))
 
-    def with_names(self, names: Collection[str]) -> OwnLists:
-        """These and other names that have such lists everywhere."""
+    def with_names(self, names: Collection[str], rows: Collection[str] = ()) -> OwnLists:
+        """These and other names that have such lists everywhere, some with such ``rows``."""
         more = tuple([(name, _START, _END) for name in sorted(names)])
-        return OwnLists((*self.lives, *more), self.trusted)
+        return OwnLists((*self.lives, *more), self.trusted, self.rows | rows)
 
     def _names(self, place: Place) -> frozenset[str]:
         return frozenset(name for name, begin, end in self.lives if begin <= place < end)
@@ -81,7 +82,40 @@ def own_lists(function: ast.FunctionDef) -> OwnLists:
     found.anywhere.update(each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg))
     trusted = {name.id for name in nodes if isinstance(name, ast.Name) and isinstance(
         name.ctx, ast.Load) and name.id in _MODULES | _ASKING | _LAZY}
-    return OwnLists(tuple(found.own()), tuple(sorted(trusted)))
+    return OwnLists(tuple(found.own()), tuple(sorted(trusted)), _with_rows(nodes))
+
+
+def _with_rows(nodes: Sequence[ast.AST]) -> frozenset[str]:
+    """Names to which lists are appended as they are written, ``curve.append([t, x])``, and of which
+    nothing but numbers is read: ``curve[i][0]``, ``for t, x in curve``, ``np.array(curve)``."""
+    grown: set[str] = set()
+    fine: set[ast.AST] = set()
+    for node in nodes:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(
+                node.func.value, ast.Name) and node.func.attr == "append" and (
+                    len(node.args) == 1 and _is_row(node.args[0])):
+            grown.add(node.func.value.id)
+            fine.add(node.func.value)
+        if isinstance(node, ast.Call) and (
+                isinstance(node.func, ast.Attribute) or getattr(node.func, "id", "") == "len") and (
+                _only_asks(node.func)):
+            fine.update(node.args)
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and isinstance(
+                node.value, ast.Subscript):
+            fine.add(node.value.value)
+        elif isinstance(node, (ast.For, ast.comprehension)) and isinstance(node.target, ast.Tuple):
+            fine.add(node.iter)
+        elif isinstance(node, ast.Return) and node.value is not None:
+            fine.update(returned(node.value))
+    return frozenset(grown.difference(
+        node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+        and node not in fine))
+
+
+def _is_row(value: ast.expr) -> bool:
+    """Whether an expression makes a list of what are no lists, as far as it says."""
+    return isinstance(value, ast.List) and not any(
+        isinstance(each, (ast.Starred, ast.List, ast.ListComp)) for each in value.elts)
 
 
 class _Lives:

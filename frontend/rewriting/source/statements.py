@@ -49,7 +49,7 @@ def rewritten(node: ast.FunctionDef) -> ast.FunctionDef:
         results = Results.of(node, own)
         let_go(node, own, results)
         Exits(results).of_function(node)
-        own = own.with_names(results.own)
+        own = own.with_names(results.own, results.rows)
     scope = _Scope(node, own, occurrences)
     node.body = scope.block(node.body)
     node.decorator_list = []
@@ -300,8 +300,9 @@ class _Scope(Expressions, ast.NodeTransformer):
         lists = self.lists.at(node)
         trusted = thunk(ast.Tuple([ast.Name(name, ast.Load()) for name in self.lists.trusted],
                                   ast.Load()))
-        named = [ours("own_name", [ast.Constant(path), trusted], node) if path in lists else
-                 self._name(node, path) for path in paths]
+        named = [ours("own_name", [ast.Constant(path), trusted,
+                                   ast.Constant(path in self.lists.rows)], node)
+                 if path in lists else self._name(node, path) for path in paths]
         call = ast.Expr(ast.Call(attribute(name), [
             *arguments, *(ast.Name(part.name, ast.Load()) for part in parts),
             ast.Name(get, ast.Load()), ast.Name(put, ast.Load()),

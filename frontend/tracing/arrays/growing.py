@@ -48,10 +48,11 @@ class Item:
     ring: bool = False
 
     @staticmethod
-    def of(value: Any) -> Item | None:
+    def of(value: Any, rows: bool = False) -> Item | None:
         """None for what is no number or array, and no tuple of such: lists in a list can be changed
-        by another name. Raises DTypeError (W112) for what cannot be traced."""
-        if not is_item(value):
+        by another name, unless they are ``rows``, which none has. Raises DTypeError (W112) for what
+        cannot be traced."""
+        if not is_item(value, rows):
             return None
         leaves, structure = tree.flatten(value)
         traced = [current().apply(to_tracer, (leaf,)) for leaf in leaves]
@@ -223,7 +224,7 @@ class GrowingList(FilteredList):
     def _admitted(self, value: Any, more: int = 0) -> list[Any]:
         """The leaves of an item that the list gets, as all of its items are from then on; room for
         so many more."""
-        item = Item.of(value)
+        item = Item.of(value, self.item.structure.kind is list)
         item = None if item is None else self.item.joined(item)
         if item is None:
             raise self._unlike(value)
@@ -461,9 +462,10 @@ class ReturnedList:
 tree.register(ReturnedList, lambda found: (found.parts, found.item), ReturnedList.items)
 
 
-def is_item(value: Any) -> bool:
-    """Whether a value may be an item: a number or an array, or a tuple of such."""
-    if type(value) is tuple:
+def is_item(value: Any, rows: bool = False) -> bool:
+    """Whether a value may be an item: a number or an array, or a tuple of such, or a list of them
+    if that may be one of ``rows``."""
+    if type(value) is tuple or (rows and type(value) is list):
         return bool(value) and all(map(is_item, value))
     return isinstance(value, (Tracer, np.ndarray, np.generic, bool, int, float, complex))
 

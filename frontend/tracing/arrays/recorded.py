@@ -106,6 +106,7 @@ def constructed(
     return recording(np.empty)(shape, dtype, order or "C")
 
 
+@functools.cache
 def _recording_of(function: Callable[..., Any]) -> Callable[..., Any]:
     """What a trace records of a function of NumPy's. NumPy does not look into a list for who is to
     answer: np.min([a, b, c])."""
@@ -122,11 +123,9 @@ def _is_numpys(function: Any) -> bool:
         vars(home).get(name) is function for home in _HOMES)
 
 
-# By identity: what code calls may be no key.
-_RECORDED: dict[int, Callable[..., Any]] = {}
 # The same for weft.numpy: whoever calls these means them.
 OF_WEFT: Mapping[str, Callable[..., Any]] = MappingProxyType({
-    name: _recording_of(function) for name in np.__all__
+    name: _recording_of.__wrapped__(function) for name in np.__all__
     if _is_numpys(function := getattr(np, name))})
 for _function in OF_WEFT.values():
     _function.__module__ = "weft.numpy"
@@ -135,11 +134,8 @@ for _function in OF_WEFT.values():
 def recorded(function: Any) -> Callable[..., Any] | None:
     """What a trace records of a function that NumPy does not dispatch; None for any other. A module
     that is not imported stays so: nobody can hold its functions."""
-    if (made := _RECORDED.get(id(function))) is not None:
-        return made
     if _is_numpys(function):
-        made = _RECORDED[id(function)] = _recording_of(function)
-        return made
+        return _recording_of(function)
     if isinstance(function, FunctionType) and function.__name__ in _SPECIAL:
         own = vars(sys.modules.get("scipy.special", _NOTHING)).get(function.__name__)
         if own is not None and own is function:
@@ -168,5 +164,6 @@ def original(function: Callable[..., Any]) -> Callable[..., Any]:
     """NumPy's own function behind what is recorded of it, which NumPy finds for ``like=``."""
     name = getattr(function, "__name__", "")
     own: Callable[..., Any] | None = getattr(function, "__wrapped__", None)
-    of_ours = own is not None and function in (_RECORDED.get(id(own)), OF_WEFT.get(name))
-    return own if of_ours and own is not None else function
+    if own is None or not _is_numpys(own):
+        return function
+    return own if function in (_recording_of(own), OF_WEFT.get(name)) else function
