@@ -291,7 +291,7 @@ class Method:
         *way, name = self.path.split(".")
         if not name.endswith("="):
             return _computes(self._along((*way, name)), asked)
-        kind = type(self._along(way))
+        kind: Any = type(self._along(way))
         member = inspect.getattr_static(kind, name.removesuffix("="), None)
         return kind.__setattr__ is object.__setattr__ and (
             isinstance(member, MemberDescriptorType) or not hasattr(type(member), "__set__"))

@@ -48,7 +48,7 @@ class OwnLists:
     def with_names(self, names: Collection[str], rows: Collection[str] = ()) -> OwnLists:
         """These and other names that have such lists everywhere, some with such ``rows``."""
         more = tuple([(name, _START, _END) for name in sorted(names)])
-        return OwnLists((*self.lives, *more), self.trusted, self.rows | rows)
+        return OwnLists((*self.lives, *more), self.trusted, self.rows.union(rows))
 
     def _names(self, place: Place) -> frozenset[str]:
         return frozenset(name for name, begin, end in self.lives if begin <= place < end)
