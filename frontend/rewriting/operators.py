@@ -30,7 +30,7 @@ from .calls.reading import method_of, reading
 from .calls.texts import formatted, joined, meaning, percent
 from .lists.filtered import Filtered, filtered
 from .lists.growing import extended, growing, let_go, own_name, popleft, queue
-from .loops.counting import Method
+from .loops.computing import Method
 from .loops.loops import for_, while_
 from .loops.tables import Fresh
 from .regions import comparisons

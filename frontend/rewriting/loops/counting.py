@@ -17,21 +17,16 @@ is traced once more without such loops. So the body must do nothing but compute.
 
 from __future__ import annotations
 
-import builtins
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from types import CodeType
 from typing import Any
-
-import numpy as np
 
 from ....ir.diagnose import error
 from ....ir.graph import Graph, Node, Value, control_of
 from ....ir.indices.index import product
 from ....ir.ops.op import Kind
 from ....ir.ops.table import OPS
-from ....ir.record import record
 from ...face.source import user_loc
 from ...tracing.arrays.chosen import Chosen
 from ...tracing.arrays.growing import GrowingList
@@ -41,20 +36,13 @@ from ...tracing.context.request import NONE, GivenUpError, Loops, Need, Start
 from ...tracing.values.tracer import Tracer
 from ..lists.growing import may_grow
 from ..regions.state import UNBOUND, Get, is_array
-from ..source.effects import of_function
+from .computing import all_compute
 from .iterables import Zipped
 from .tables import PLAIN, Table
 
-_MISSING = object()
-_MEMBERS = (staticmethod, classmethod, MemberDescriptorType)  # what runs nothing to be read
 LEAST = 4     # rounds, below which a loop is worth no more than its rounds
 NODES = 500   # of all rounds together
 LONG = 4000   # rounds, those of loops inside among them: some tenths of a second of tracing
-# Whose functions compute; the second is ``weft.numpy``.
-_MODULES = ("numpy", "weft.frontend.numpy_api", "math", "cmath", "scipy")
-_BUILTINS = frozenset({
-    "abs", "all", "any", "bool", "complex", "divmod", "enumerate", "float", "int", "isinstance",
-    "len", "max", "min", "range", "reversed", "round", "sorted", "sum", "tuple", "zip"})
 _ROOM = 1 << 23  # numbers in a list of unknown length
 PATIENCE = 1000  # nodes: a sixth of a second, about
 SIZED = 400      # nodes of rounds that are not found to be equal
@@ -78,7 +66,7 @@ def is_worth_a_loop(
             isinstance(items, (range, Zipped)) or (isinstance(items, Tracer) and items.ndim)):
         return False
     count = len(items)
-    worth = count >= LEAST and drawn * count >= NODES and _all_compute(roots)
+    worth = count >= LEAST and drawn * count >= NODES and all_compute(roots)
     if worth:
         loops.used, loops.peeled[code] = True, None
     return worth
@@ -185,7 +173,7 @@ class Rounds:
         if loops.start is Start.NEVER or roots is None or not isinstance(
                 items, (range, Tracer, Zipped, *PLAIN)) or (
                     isinstance(items, Tracer) and not items.ndim) or len(items) < LEAST or (
-                        not _all_compute(roots)):
+                        not all_compute(roots)):
             return None
         rows = Table.of(items, get()) if isinstance(items, PLAIN) else items
         return None if rows is None else cls(
@@ -200,7 +188,7 @@ class Rounds:
         it, its rounds must be known."""
         loops = _loops()
         if loops.start is Start.NEVER or roots is None or current().derivatives or (
-                not _all_compute(roots)):
+                not all_compute(roots)):
             return None
         return cls(None, body.__code__, get, names, loops)
 
@@ -276,99 +264,6 @@ def _size(node: Node) -> int:
     """How many nodes it is with those inside of it."""
     bodies = (body for body in node.attrs.values() if isinstance(body, Graph))
     return 1 + sum(_size(inner) for body in bodies for inner in body.nodes)
-
-
-@record(frozen=True)
-class Method:
-    """What a loop calls of something that it does not bind, ``model.step``, or sets there,
-    ``model.count=``, by its ``path`` from that on."""
-
-    value: Any
-    path: str
-
-    def computes(self, asked: tuple[FunctionType, ...]) -> bool:
-        """Whether a method only computes; whether nothing runs where the attribute is set."""
-        *way, name = self.path.split(".")
-        if not name.endswith("="):
-            return _computes(self._along((*way, name)), asked)
-        kind: Any = type(self._along(way))
-        member = inspect.getattr_static(kind, name.removesuffix("="), None)
-        return kind.__setattr__ is object.__setattr__ and (
-            isinstance(member, MemberDescriptorType) or not hasattr(type(member), "__set__"))
-
-    def _along(self, names: Sequence[str]) -> Any:
-        """What some names lead to, if nothing runs on the way there; None if something would."""
-        value = self.value
-        for name in names:
-            found = inspect.getattr_static(value, name, _MISSING)
-            if found is _MISSING or (hasattr(type(found), "__get__") and not isinstance(
-                    found, (FunctionType, *_MEMBERS))):
-                return None
-            value = getattr(value, name, None)
-        return value
-
-
-def _all_compute(roots: Callable[[], Any]) -> bool:
-    try:
-        return all(map(_computes, roots()))
-    except NameError:
-        return False
-
-
-def _computes(value: Any, asked: tuple[FunctionType, ...] = ()) -> bool:
-    """Whether calls of something, or of its attributes, do nothing but compute. A function of the
-    user's that is being looked at is among ``asked``."""
-    if isinstance(value, Method):
-        return value.computes(asked)
-    if isinstance(value, MethodType) and isinstance(value.__func__, FunctionType):
-        if value.__func__.__module__.partition(".")[0] == __name__.partition(".")[0]:
-            return False  # of an array: what is not known to compute
-        return value.__func__ in asked or _function_computes(
-            value.__func__, (*asked, value.__func__), (value.__self__,))
-    if isinstance(value, FunctionType) and not _is_at_home(value.__module__):
-        return value in asked or _function_computes(value, (*asked, value))
-    if isinstance(value, (np.ndarray, np.generic, np.ufunc, Tracer)):
-        return True
-    if any(value is getattr(builtins, name) for name in _BUILTINS):
-        return True
-    if isinstance(value, ModuleType):
-        return _is_at_home(value.__name__)
-    called = inspect.getattr_static(type(value), "__call__", None)
-    if isinstance(called, FunctionType) and not _is_at_home(type(value).__module__):
-        return _computes(MethodType(called, value), asked)
-    return callable(value) and not isinstance(value, np.vectorize) and _is_at_home(
-        getattr(value, "__module__", None))
-
-
-def _is_at_home(module: str | None) -> bool:
-    """Whether a module is one whose functions compute."""
-    return isinstance(module, str) and "random" not in module and any(
-        module == name or module.startswith(f"{name}.") for name in _MODULES)
-
-
-def _function_computes(
-    function: FunctionType, asked: tuple[FunctionType, ...], given: tuple[Any, ...] = ()
-) -> bool:
-    """Whether a function of the user's does, of which the first arguments are known."""
-    code = function.__code__
-    roots = of_function(code)
-    if roots is None:
-        return False
-    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
-    known = dict(zip(code.co_varnames, given, strict=False))
-    for root in roots:
-        name, _, path = root.partition(".")
-        if name in code.co_varnames and name not in known:
-            return False  # whatever that will be
-        try:
-            value = known[name] if name in known else (
-                cells[name].cell_contents if name in cells else function.__globals__[name]
-                if name in function.__globals__ else getattr(builtins, name))
-        except (ValueError, AttributeError):  # of no value yet
-            return False
-        if not _computes(Method(value, path) if path else value, asked):
-            return False
-    return True
 
 
 def _is_carried(value: Any) -> bool:
