@@ -1,5 +1,5 @@
-"""What does nothing but compute when it is called: functions of NumPy's, some of Python's, and those
-of the user's that call nothing else, methods and attributes of objects among them.
+"""What does nothing but compute when it is called: functions of NumPy's, some of Python's, and
+those of the user's that call nothing else, methods and attributes of objects among them.
 
     s.step(y)      the method that ``s`` has while tracing; what it calls of ``self``, in its turn
     self.n += 1    an attribute like others: no property, and no ``__setattr__``, runs code
