@@ -76,8 +76,10 @@ def as_mask(x: Any, index: Any) -> Any:
 
 
 def _settled_truth(item: Any) -> Any:
-    chosen = isinstance(item, Selection) and item.known is None and item.dtype.kind == "b"
-    return item.settled() if chosen else item
+    if not isinstance(item, Selection) or item.known is not None:
+        return item
+    whole = item.before_rounds()
+    return whole if whole is not None else item.settled() if item.dtype.kind == "b" else item
 
 
 def as_places(index: tuple[Any, ...]) -> tuple[Any, ...]:

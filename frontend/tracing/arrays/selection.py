@@ -23,6 +23,7 @@ from ....ir.types import I64
 from ...face import tree
 from ...face.source import user_loc
 from ..context.active import current
+from ..context.distance import is_in_round
 from ..values.tracer import Tracer
 from .chosen import Chosen, is_basic, settled_copy
 
@@ -32,7 +33,7 @@ _DEPTH = 16  # how far down two masks are compared
 class Selection(Chosen):
     """The elements of ``array`` where ``mask``, which has its first dims, is true."""
 
-    __slots__ = ("array", "known", "locs", "mask", "taken")
+    __slots__ = ("array", "known", "locs", "mask", "taken", "whole")
     kind = "array"  # to the program, or a "list", or one of Python's "numbers"
 
     def __init__(
@@ -41,7 +42,7 @@ class Selection(Chosen):
     ) -> None:
         self.array = array if shares else settled_copy(array)
         self.mask, self.locs, self.known = settled_copy(mask), locs, known
-        self.taken = None
+        self.taken = self.whole = None
 
     def _with(self, array: Any) -> Selection:
         """The same elements of another array."""
@@ -138,6 +139,9 @@ class Selection(Chosen):
                     None)
         if grid is not None:  # of which each axis has a mask of its own
             return grid.__array_ufunc__(ufunc, method, *inputs, **options)
+        if (given := _before_rounds((inputs, options))) is not None:
+            inputs, options = given
+            return getattr(ufunc, method)(*inputs, **options)
         if method == "__call__" and ufunc is np.matmul and not options:
             return ctx.apply(ctx.api.selected, (np.matmul, self, inputs, {}))
         if method != "__call__" or "out" in options or any(
@@ -150,6 +154,22 @@ class Selection(Chosen):
         if isinstance(made, tuple):
             return tuple(map(self._with, made))
         return self._with(made)
+
+    def before_rounds(self) -> Any:
+        """In a loop, these elements of what is around it as an array, which is made once, before
+        the loop: each round would compute with all that there might be. None where that may not
+        be."""
+        ctx, home = current(), self.array.ctx
+        if type(self) not in (Selection, Places) or self.known is not None or (
+                home is ctx or home.parent is not None or self.mask.ctx is not home
+                or not is_in_round(ctx) or not home.request.measures or home.endless
+                or any(ctx.own_copy(x) is not None for x in (self.array, self.mask))):
+            return None
+        made_of = self.array.operand(), self.mask.operand()
+        if self.whole is None or self.whole[0] != made_of:
+            with home.activate():
+                self.whole = made_of, home.apply(home.api.realised, (self,))
+        return self.whole[1]
 
     def _settled(
         self, function: Callable[..., Any], inputs: tuple[Any, ...], options: dict[str, Any]
@@ -178,13 +198,18 @@ class Selection(Chosen):
         options: dict[str, Any],
     ) -> Any:
         ctx = self.array.context()
+        if (given := _before_rounds((args, options))) is not None:
+            args, options = given
+            return function(*args, **options)
         return ctx.apply(ctx.api.selected, (function, self, args, options))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         raise self.refused()
 
     def __getitem__(self, index: Any) -> Any:
-        if self.known is not None:
+        if (whole := self.before_rounds()) is not None:
+            found = whole[index]
+        elif self.known is not None:
             found = self.settled()[index]
         else:
             ctx = self.array.context()
@@ -217,6 +242,21 @@ class Selection(Chosen):
         raise self.refused("asked for its truth value")
 
 
+def _before_rounds(nest: Any) -> Any:
+    """A nest of operands with arrays in the place of elements of what is around a loop; None where
+    there are none."""
+    found = False
+
+    def made(leaf: Any) -> Any:
+        nonlocal found
+        whole = leaf.before_rounds() if isinstance(leaf, Selection) else None
+        found |= whole is not None
+        return leaf if whole is None else whole
+
+    nest = tree.map(made, nest)
+    return nest if found else None
+
+
 class Run(Selection):
     """The elements of an array from ``start`` to ``stop`` along its first axis, neither beyond an
     end of it."""
@@ -228,7 +268,7 @@ class Run(Selection):
     ) -> None:
         self.array = array if shares else settled_copy(array)
         self.start, self.stop, self.locs = start, stop, locs
-        self.known, self.taken = None, None
+        self.known = self.taken = self.whole = None
 
     def _places(self) -> Any:
         return current().emit("iota", axis=0, dtype=I64, shape=self.array.type.shape[:1])

@@ -420,6 +420,11 @@ def in_round(ctx: TraceContext, number: str) -> Iterator[None]:
         around.pop()
 
 
+def is_in_round(ctx: TraceContext) -> bool:
+    """Whether the trace is in a round of a loop."""
+    return bool(_sums(ctx).around)
+
+
 def is_natural_here(ctx: TraceContext, dim: Dim) -> bool:
     """Whether a dim is never negative where the trace is: in a round of each loop around, which
     there is."""
