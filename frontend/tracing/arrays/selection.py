@@ -34,6 +34,7 @@ class Selection(Chosen):
     """The elements of ``array`` where ``mask``, which has its first dims, is true."""
 
     __slots__ = ("array", "known", "locs", "mask", "taken", "whole")
+    whole: Any  # what ``before_rounds`` has made, and of what
     kind = "array"  # to the program, or a "list", or one of Python's "numbers"
 
     def __init__(
