@@ -138,6 +138,11 @@ class NumpyApi:
             return on_host(name, function, args, options, problem, self.host)
         raise problem
 
+    def has_row(self, function: Callable[..., Any]) -> bool:
+        """Whether there is a meaning of a function of NumPy's."""
+        row = ROWS.get(function)
+        return row is not None and row.body is not None
+
     def function(
         self, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:

@@ -71,7 +71,7 @@ def curve(x: Any, most: int) -> Any:
         if not (x > 1).any():
             break
         x = x / 2
-        rows.append([x.sum(), t, x[:2]])
+        rows.append([x.sum(), t, x[1]])
     total = 0.0
     for mean, at, _ in rows:
         total += mean * at
@@ -86,6 +86,21 @@ def pairs_or_none(x: Any, limit: float) -> Any:
         if x[i] > 0:
             found.append([i, x[i]])
     return found, -1
+
+
+def helped(x: Any, limit: float) -> Any:
+    """What a helper gives twice is one list."""
+    found, same = pairs_twice(x, limit)
+    return np.array(found), np.array(same)
+
+
+def pairs_twice(x: Any, limit: float) -> Any:
+    found: list[Any] = []
+    for i in range(len(x)):
+        if i == 5:
+            return found, found
+        found.append([x[i], 1.0])
+    return found, found
 
 
 def changed_rows(x: Any, limit: float) -> Any:
@@ -117,6 +132,7 @@ CASES: list[tuple[Any, list[tuple[Any, ...]]]] = [
     (curve, [(np.arange(30.0), 50), (np.arange(30.0), 2)]),
     (pairs_or_none, [(RNG.normal(size=40), 1.5), (RNG.normal(size=40), math.inf),
                      (np.full(40, 5.0), 1.0)]),
+    (helped, [(RNG.normal(size=40), 1.5)]),
     (changed_rows, [(np.arange(9.0), 0.0)]),
     (part_or_all, [(RNG.normal(size=40), -100.0), (RNG.normal(size=40), 100.0)]),
 ]

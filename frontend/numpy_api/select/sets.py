@@ -127,6 +127,9 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Selection:
 
 @numpy(np.trim_zeros)
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    if isinstance(filt, (list, tuple)):
+        raise error("W113", "np.trim_zeros of a list, which it would give a part of",
+                    hint="make an array of it: np.array(items)")
     x = strong(filt)
     if not isinstance(trim, str) or not trim or trim.lower().strip("fb"):
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")

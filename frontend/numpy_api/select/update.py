@@ -205,9 +205,12 @@ def _at_chosen(x: Tracer, index: Selection, value: Any) -> Tracer:
     number: Any = current().emit("iota", axis=0, dtype=I64, shape=mask.type.shape)
     # Those that are not chosen go to one more place, before the others: none waits for another.
     last: Any = current().full(-1, I64, (size + 1,))
+    count: Any = as_number(size)
     places = cast(places, np.dtype(np.int64))
-    beyond: Any = places < -as_number(size)  # out of range here, too
-    places = to_tracer(np.where(mask, places + (places >= 0) - beyond, 0))
+    places = np.where(places < 0, places + count, places)
+    spare = np.where(mask, np.minimum(places, count - 1 - places), 0)
+    places = current().emit("ensure", to_tracer(np.where(mask, places + 1, 0)), to_tracer(spare),
+                            message=f"index out of range in an axis of {size}")
     last = current().emit("scatter", last, number, places, axes=(0,))
     last = getitem(last, slice(1, None))
     if isinstance(value, Selection):

@@ -18,7 +18,7 @@ import numpy as np
 from ....ir.diagnose import error
 from ....ir.indices.index import Dim
 from ...face.source import user_loc
-from ...tracing.arrays.filtered import FilteredList
+from ...tracing.arrays.filtered import FilteredList, FixedList
 from ...tracing.arrays.growing import FULL, GrowingList
 from ...tracing.context.active import active, current
 from ...tracing.context.distance import goes_by_rounds
@@ -163,14 +163,14 @@ def _mapped(items: Any, element: Callable[[Any], Any], roots: Callable[[], Any] 
         check()
         made.append(element(item))
         code = getattr(element, "__code__", None)
-        if len(made) > 1 or not is_array(made[0]) or code is None or not is_worth_a_loop(
-                items, len(ctx.graph.nodes) - before, roots, code):
+        # An array among them may be a view, and may be written to by the name of another list.
+        if len(made) > 1 or not getattr(made[0], "is_scalar", False) or code is None or not (
+                is_worth_a_loop(items, len(ctx.graph.nodes) - before, roots, code)):
             continue
         rows = rows_of(items)
         with in_program(code):
             found = _by_rounds(rows, as_dim(length_of(rows)), _always, element)
-        found.known = np.ones(found.mask.type.shape, bool)
-        return found
+        return FixedList(found.array, found.mask, found.locs, found.weak)
     return made
 
 

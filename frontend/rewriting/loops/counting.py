@@ -60,10 +60,12 @@ def is_worth_a_loop(
     items: Any, drawn: int, roots: Callable[[], Any], code: CodeType
 ) -> bool:
     """Whether the elements of a comprehension are a loop of the program, of which the first one has
-    drawn so many nodes; ``code`` computes one."""
+    drawn so many nodes; ``code`` computes one. Its items are rows of arrays: numbers of Python's
+    have more that they can be."""
     loops = _loops()
-    if loops.start is Start.NEVER or not loops.straight or code in loops.given_up or not (
-            isinstance(items, (range, Zipped)) or (isinstance(items, Tracer) and items.ndim)):
+    if loops.start is Start.NEVER or not loops.straight or code in loops.given_up or not all(
+            isinstance(part, Tracer) and part.ndim for part in (
+                items.parts if isinstance(items, Zipped) else (items,))):
         return False
     count = len(items)
     worth = count >= LEAST and drawn * count >= NODES and all_compute(roots)

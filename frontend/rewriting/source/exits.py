@@ -14,6 +14,7 @@ all returns give are values item by item: a list among them may have another len
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Sequence
 
 from ....ir.record import field, record
@@ -87,10 +88,13 @@ class Results:
         count = len(tuples[0]) if tuples else 0
         is_tuple = count > 0 and [len(each) for each in tuples] == [count] * len(given)
         names = tuple([f"{RESULT}_{at}" for at in range(count)]) if is_tuple else (RESULT,)
+        twice = {name for items in tuples for name, count in Counter(
+            each.id for item in items for each in ast.walk(item) if isinstance(each, ast.Name)
+        ).items() if count > 1}  # one list, of which two were made
         own = frozenset(name for name, *ways in zip(names, *(
             tuples if is_tuple else ([value] for value in given)), strict=True) if all(
-            is_new(way) or (isinstance(way, ast.Name) and way.id in lists.at(way))
-            for way in ways))
+            is_new(way) or (isinstance(way, ast.Name) and way.id in lists.at(way)
+                            and way.id not in twice) for way in ways))
         rows = frozenset(name for name, *ways in zip(names, *(
             tuples if is_tuple else ([value] for value in given)), strict=True) if all(
             isinstance(way, ast.Name) and way.id in lists.rows for way in ways))

@@ -101,7 +101,7 @@ def _with_rows(nodes: Sequence[ast.AST]) -> frozenset[str]:
                 _only_asks(node.func)):
             fine.update(node.args)
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and isinstance(
-                node.value, ast.Subscript):
+                node.value, ast.Subscript) and not isinstance(node.value.slice, ast.Slice):
             fine.add(node.value.value)
         elif isinstance(node, (ast.For, ast.comprehension)) and isinstance(node.target, ast.Tuple):
             fine.add(node.iter)

@@ -97,6 +97,29 @@ class FilteredList(Selection):
     __truediv__ = __rtruediv__ = __itruediv__ = _refusing("/")
 
 
+class FixedList(FilteredList):
+    """A list of numbers of which it is known how many there are, and which nobody can change."""
+
+    __slots__ = ()
+
+    def __init__(self, array: Any, mask: Any, locs: tuple[Loc, ...], weak: bool) -> None:
+        super().__init__(array, mask, locs, weak)
+        self.known = np.ones(self.mask.type.shape, bool)
+
+    def unchangeable(self, method: str) -> Error:
+        return error("W123", "a list that a loop of the program has computed is asked to "
+                             f".{method}()", locs=user_loc(), types=[self.array.type],
+                     hint="append to a list in a for statement")
+
+    def copy(self, order: str = "C") -> Any:
+        return list(self)
+
+    append, extend, insert, remove, pop, clear, index, count, reverse, sort = map(changing, (
+        "append", "extend", "insert", "remove", "pop", "clear", "index", "count", "reverse",
+        "sort"))
+    __setitem__, __delitem__ = map(changing, ("__setitem__", "__delitem__"))
+
+
 @record(frozen=True)
 class Listed:
     """Such a list as a result: an array, of which a list is made, or a list of Python's numbers."""

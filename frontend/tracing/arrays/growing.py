@@ -56,6 +56,8 @@ class Item:
             return None
         leaves, structure = tree.flatten(value)
         traced = [current().apply(to_tracer, (leaf,)) for leaf in leaves]
+        if type(value) is list and any(x.ndim for x in traced):
+            return None  # an array that may be written to by its other name
         return Item(structure, tuple(x.type for x in traced), tuple(x.weak for x in traced))
 
     def joined(self, other: Item) -> Item | None:
@@ -423,6 +425,11 @@ class GivenList(GrowingList):
     @property
     def given(self) -> GivenList:
         return self
+
+    def row(self, place: Any) -> Any:
+        if self.item.structure.kind is list:
+            raise self.unchangeable("__getitem__")  # who changes a row changes it for all
+        return super().row(place)
 
     def unchangeable(self, method: str) -> Error:
         return error("W123", "a list of tuples whose length is decided when the function runs, and "

@@ -70,7 +70,8 @@ def _for_lists(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def call(*args: Any, **options: Any) -> Any:
         ctx = RECORDING.get()
-        if ctx is None or not any(isinstance(arg, kinds) and is_traced(arg) for arg in args):
+        if ctx is None or not ctx.api.has_row(original) or not any(
+                isinstance(arg, kinds) and is_traced(arg) for arg in args):
             return original(*args, **options)
         return ctx.apply(ctx.api.function, (original, args, options), stem=original.__name__)
 
