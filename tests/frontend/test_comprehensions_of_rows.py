@@ -20,7 +20,7 @@ def correlation(a: Any, b: Any) -> Any:
 
 def bootstrapped(x: Any, y: Any, idx: Any) -> Any:
     boots = np.array([correlation(x[i], y[i]) for i in idx])
-    return boots.mean(), np.quantile(boots, 0.9), len(boots)
+    return boots.mean(), max([np.var(x[i]) for i in idx]), np.quantile(boots, 0.9), len(boots)
 
 
 def left_out(x: Any, y: Any, idx: Any) -> Any:
@@ -45,6 +45,16 @@ def of_several_shapes(x: Any, y: Any, idx: Any) -> Any:
     return [np.sum(x[:k] * y[:k]) for k in range(30)], [x[:k].std() for k in range(1, 30)]
 
 
+def viewed(x: Any, y: Any, idx: Any) -> Any:
+    """Items are views of an array, which are written to by way of the list."""
+    a = np.outer(x, y)
+    rows = [row[:3] for row in a]
+    for row in rows:
+        row -= row.mean()
+    rows[3][0] = 5
+    return a, isinstance([correlation(x[i], y[i]) for i in idx], list)
+
+
 def beside_a_loop(x: Any, y: Any, idx: Any) -> Any:
     """One of the two cannot be a loop of the program."""
     parts = [x[:k] * y[:k] + x[1] * y[k] - np.sin(x[k]) for k in range(1, 35)]
@@ -53,7 +63,7 @@ def beside_a_loop(x: Any, y: Any, idx: Any) -> Any:
 
 
 @pytest.mark.parametrize("function", [
-    beside_a_loop, bootstrapped, left_out, appended, paired, of_several_shapes])
+    beside_a_loop, viewed, bootstrapped, left_out, appended, paired, of_several_shapes])
 def test_like_numpy(function: Any) -> None:
     compiled = weft.compile(function)
     got, want = compiled(X, Y, IDX), function(X, Y, IDX)

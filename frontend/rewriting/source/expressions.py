@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from .effects import of_element
 from .names import RUNTIME, here
 from .nodes import given, of_item, ours, sliced, thunk
+from .own_lists import only_asks
 
 _COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
              ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not"}
@@ -109,6 +110,9 @@ class Expressions(ast.NodeTransformer):
         return ours("formatted", [node.value, ast.Constant(node.conversion), *spec], node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
+        if only_asks(node.func):  # nobody else has the list that NumPy is given
+            for each in node.args:
+                each.asked = True  # type: ignore[attr-defined]  # read below
         if isinstance(node.func, ast.Attribute):  # a method
             node.func.value = self.visit(node.func.value)
             node.args = [self.visit(each) for each in node.args]
@@ -161,7 +165,7 @@ class Expressions(ast.NodeTransformer):
             return self._plain(node)
         sure = ast.Constant(_only_computes(node.elt))
         item, roots = self.fresh("item"), list[ast.expr]()
-        if name == "filtered" and not first.ifs:
+        if name == "filtered" and not first.ifs and getattr(node, "asked", False):
             roots.append(self.calls(node, of_element(node, self.own, RUNTIME)))
         if not first.ifs:  # of a list that may have fewer items
             parts: list[ast.expr] = [ast.Constant(None)]

@@ -98,7 +98,7 @@ def _with_rows(nodes: Sequence[ast.AST]) -> frozenset[str]:
             fine.add(node.func.value)
         if isinstance(node, ast.Call) and (
                 isinstance(node.func, ast.Attribute) or getattr(node.func, "id", "") == "len") and (
-                _only_asks(node.func)):
+                only_asks(node.func)):
             fine.update(node.args)
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and isinstance(
                 node.value, ast.Subscript) and not isinstance(node.value.slice, ast.Slice):
@@ -233,7 +233,7 @@ def _reads(node: ast.AST) -> Iterator[ast.AST]:
                 yield from node.args
         if changed_by_ours(node) is not None or _is_ours(node, "least"):
             yield from node.args
-        if _only_asks(node.func):
+        if only_asks(node.func):
             for argument in node.args:
                 yield from asked(argument)
     elif isinstance(node, ast.FormattedValue):
@@ -288,7 +288,7 @@ def truths(test: ast.expr) -> Iterator[ast.AST]:
             yield from truths(value)
 
 
-def _only_asks(function: ast.expr) -> bool:
+def only_asks(function: ast.expr) -> bool:
     """Whether a function keeps nothing of its arguments."""
     if isinstance(function, ast.Name):
         return function.id in _ASKING
