@@ -37,7 +37,7 @@ def function_of(name: str) -> Functions | None:
     return found if callable(found) else None
 
 
-@record(frozen=True)
+@record(frozen=True, eq=False)
 class HostFunction:
     """A function of the user as an attribute; texts have its name, ``model:smooth``, by which one
     is found again that is in a module and was declared.
@@ -47,8 +47,16 @@ class HostFunction:
     """
 
     name: str
-    call: Functions | None = field(default=None, repr=False, compare=False)
-    keeps: bool = field(default=False, repr=False, compare=False)
+    call: Functions | None = field(default=None, repr=False)
+    keeps: bool = field(default=False, repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        """Two functions of one name are two; one that is only named is any of that name."""
+        return isinstance(other, HostFunction) and self.name == other.name and (
+            self.call is other.call or self.call is None or other.call is None)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
     @staticmethod
     def named(name: str) -> HostFunction:

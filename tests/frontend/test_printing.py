@@ -154,3 +154,19 @@ def test_a_function_without_source_makes_no_texts() -> None:
     for name, what in (("f", "its text"), ("g", "a formatted number")):
         with pytest.raises(TypeError, match=f"W201: .* {what} is not known(.|\n)*no source"):
             weft.compile(names[name])(X)
+
+
+def test_rounds_print_their_own_numbers(capfd: pytest.CaptureFixture[str]) -> None:
+    """Calls of the host whose functions have one name are no equal rounds."""
+    def function(y: Any) -> Any:
+        for i in range(30):
+            print(i, y[0])
+            y = np.sin(y) * 0.5 + np.cos(y * 0.3) * np.exp(-y * y) + 0.1 * y
+        return y
+
+    x = np.linspace(-1, 2, 40)
+    weft.compile(function)(x)
+    found = capfd.readouterr().out.splitlines()
+    function(x)
+    assert [line.split()[0] for line in found] == [
+        line.split()[0] for line in capfd.readouterr().out.splitlines()]
