@@ -1,15 +1,15 @@
 """What does nothing but compute when it is called: functions of NumPy's, some of Python's, and
-those of the user's that call nothing else, methods and attributes of objects among them.
+those of the user's that call nothing else, methods of objects among them.
 
     s.step(y)      the method that ``s`` has while tracing; what it calls of ``self``, in its turn
-    self.n += 1    an attribute like others: no property, and no ``__setattr__``, runs code
+    self.n += 1    not this: who else has the object sees it round by round
 """
 
 from __future__ import annotations
 
 import builtins
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
@@ -30,26 +30,17 @@ _BUILTINS = frozenset({
 
 @record(frozen=True)
 class Method:
-    """What a loop calls of something that it does not bind, ``model.step``, or sets there,
-    ``model.count=``, by its ``path`` from that on."""
+    """What a loop calls of something that it does not bind: ``model.step``, by its ``path`` from
+    that on."""
 
     value: Any
     path: str
 
-    def computes(self, asked: tuple[FunctionType, ...]) -> bool:
-        """Whether a method only computes; whether nothing runs where the attribute is set."""
-        *way, name = self.path.split(".")
-        if not name.endswith("="):
-            return _computes(self._along((*way, name)), asked)
-        kind: Any = type(self._along(way))
-        member = inspect.getattr_static(kind, name.removesuffix("="), None)
-        return kind.__setattr__ is object.__setattr__ and (
-            isinstance(member, MemberDescriptorType) or not hasattr(type(member), "__set__"))
-
-    def _along(self, names: Sequence[str]) -> Any:
-        """What some names lead to, if nothing runs on the way there; None if something would."""
+    @property
+    def function(self) -> Any:
+        """What the path leads to, if nothing runs on the way there; None if something would."""
         value = self.value
-        for name in names:
+        for name in self.path.split("."):
             found = inspect.getattr_static(value, name, _MISSING)
             if found is _MISSING or (hasattr(type(found), "__get__") and not isinstance(
                     found, (FunctionType, *_MEMBERS))):
@@ -70,7 +61,7 @@ def _computes(value: Any, asked: tuple[FunctionType, ...] = ()) -> bool:
     """Whether calls of something, or of its attributes, do nothing but compute. A function of the
     user's that is being looked at is among ``asked``."""
     if isinstance(value, Method):
-        return value.computes(asked)
+        return _computes(value.function, asked)
     if isinstance(value, MethodType) and isinstance(value.__func__, FunctionType):
         if value.__func__.__module__.partition(".")[0] == __name__.partition(".")[0]:
             return False  # of an array: what is not known to compute

@@ -33,11 +33,10 @@ _METHODS = frozenset({
 def of_loop(
     node: ast.For | ast.While, own: Collection[str], runtime: str, lists: Collection[str]
 ) -> tuple[str, ...] | None:
-    """The names that the body of a loop calls, or calls methods of, and of what it does not bind
-    itself the methods (``model.step``), and the attributes that it sets (``model.count=``); None if
-    it may do more than compute and set these. ``own`` are the names of the function, ``lists``
-    those of which nobody else has the list (``own_lists``), ``runtime`` the name of what rewritten
-    code calls.
+    """The names that the body of a loop calls, or calls methods of, and methods of what it does not
+    bind itself (``model.step``); None if it may do more than compute. ``own`` are the names of the
+    function, ``lists`` those of which nobody else has the list (``own_lists``), ``runtime`` the
+    name of what rewritten code calls.
     """
     found = (_called(node.body, own, _names(node.target), lists=lists) if isinstance(node, ast.For)
              else _called([ast.Expr(node.test), *node.body], own, None, lists=lists))
@@ -81,12 +80,9 @@ def _called(
         if not isinstance(node, (*_STATEMENTS, *_EXPRESSIONS)):
             return None
         if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
-            root, path = _root(node), path_of(node)
-            if root not in own or (isinstance(node, ast.Attribute) and (
-                    path is None or root in made)):
+            root = _root(node)
+            if isinstance(node, ast.Attribute) or root not in own:
                 return None
-            if isinstance(node, ast.Attribute):
-                roots[f"{path}="] = None
         elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.LShift)):
             names = _names(node.right)
             if names if counts is None else names & {*counts, *inner} and not _is_linear(
