@@ -362,7 +362,9 @@ def of_lists(x: Any) -> Any:
     out: list[Any] = []
     for v in x:
         if v > 0:
-            out.append([v, 0])
+            row = [v, 0]
+            out.append(row)
+            row[1] = 1
     return out
 
 
