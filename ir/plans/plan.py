@@ -60,6 +60,8 @@ from ..record import field, record, replace
 from ..types import CPU0, Device, TensorType
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
+# Bytes of a buffer that a fused loop has as a local, and copies where others are exchanged.
+LOCAL = 64
 # What a compiled plan returns besides 0 and the number of a check that failed: its sizes are past
 # all memory, or those of its arguments do not agree. Then nothing has happened.
 NO_MEMORY, MISFIT = -1, -5

@@ -23,14 +23,12 @@ from ...ir.diagnose import error
 from ...ir.graph import Graph, Value
 from ...ir.indices.index import Dim, symbol
 from ...ir.plans.calls import Body, BranchCall, Call, GroupCall, HostCall, LoopCall
-from ...ir.plans.plan import KernelCall
+from ...ir.plans.plan import LOCAL, KernelCall
 from ...ir.record import field, record
 from ...ir.types import TensorType
 from .chains import Chains
 from .lives import Lives
 from .overwriting import overwritable, overwritten
-
-SMALL = 64  # bytes that are copied as fast as two addresses are exchanged
 
 
 @record(frozen=True)
@@ -342,9 +340,10 @@ class Sharing:
 
 
 def _may_turn(home: Site, scope: Graph, type_: TensorType) -> bool:
-    """Whether rounds may exchange the memory of a carried value with that of others."""
+    """Whether rounds may exchange the memory of a carried value with that of others; a small one
+    is copied as fast."""
     size = type_.nbytes
-    return home.scope is scope and home.free and not (isinstance(size, int) and size <= SMALL)
+    return home.scope is scope and home.free and not (isinstance(size, int) and size <= LOCAL)
 
 
 def _cycles(following: Mapping[Site, Site]) -> list[list[Site]]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
 import pytest
+import with_source
 from hypothesis import given, reject
 
 import weft
@@ -54,15 +54,6 @@ def copies_in_rounds(plan: Plan) -> list[Copy]:
             for step in all_steps(loop.body) if isinstance(step, Copy)]
 
 
-def written(folder: Path, source: str) -> Any:
-    """The function ``f`` of a file."""
-    file = folder / f"{len(list(folder.iterdir()))}.py"
-    file.write_text(source)
-    scope: dict[str, Any] = {"np": np}
-    exec(compile(source, str(file), "exec"), scope)
-    return scope["f"]
-
-
 @pytest.mark.parametrize("function", [wave, leapfrog, swap, four])
 def test_nothing_is_copied(function: Any) -> None:
     u = np.random.default_rng(0).random(40)
@@ -96,20 +87,15 @@ BLOCKS = st.one_of(
         lambda block: [block[0], *(f"    {line}" for line in block[1])]))
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("rounds")
-
-
 @given(rounds=st.lists(BLOCKS, min_size=1, max_size=3), size=st.sampled_from([7, 12, 40]),
        given=st.sampled_from(["a, b, c, d", "a", "c, b", "a + d, b"]))
 def test_random_rounds(
-    folder: Path, rounds: list[list[str]], size: int, given: str
+    rounds: list[list[str]], size: int, given: str
 ) -> None:
     body = "\n".join(f"        {line}" for line in itertools.chain(*rounds))
     source = (f"def f(a, b, c, d, xs):\n    for t, x in enumerate(xs):\n{body}\n"
               f"    return {given}\n")
-    f = written(folder, source)
+    f = with_source.run(source, {"np": np})["f"]
     rng = np.random.default_rng(1)
     arrays = [rng.random(size) * 0.5 for _ in NAMES]
     with np.errstate(all="ignore"):

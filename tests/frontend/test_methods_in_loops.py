@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import with_source
 
 import weft
 from weft.ir.plans.plan import Loop, all_steps
@@ -48,74 +49,35 @@ class Rotation:
         return self.step(y)
 
 
-def by_method(y: Any, n: int) -> Any:
-    turns, s = [], Rotation(0.01)
-    for i in range(n):
-        new = s.step(y)
-        if new[0] < y[0]:
-            turns.append(i)
-        y = new
-    return y, np.array(turns)
-
-
-def by_class(y: Any, n: int) -> Any:
-    turns, s = [], Rotation(0.01)
-    for i in range(n):
-        new = s.scaled(y)
-        if new[0] < y[0]:
-            turns.append(i)
-        y = new
-    return y, np.array(turns)
-
-
-def by_call(y: Any, n: int) -> Any:
+TEXT = """
+def function(y, n):
     turns, s = [], Rotation(0.01, Rotation(0.02))
     for i in range(n):
-        new = s(s.inner.step(y))
+        {before}
+        new = {call}
         if new[0] < y[0]:
             turns.append(i)
         y = new
-    return y, np.array(turns)
+    return y, np.array(turns), s.calls, sum(s.seen)
+"""
+LOOPS = {  # what a round begins with, what it calls, and whether it only computes
+    "a method": ("pass", "s.step(y)", True),
+    "a method of the class": ("pass", "s.scaled(y)", True),
+    "an object, and one in it": ("pass", "s(s.inner.step(y))", True),
+    "a method that counts": ("pass", "s.counted(y)", False),
+    "an attribute": ("s.calls += 2", "s.step(y)", False),
+    "a property": ("s.last = i", "s.step(y)", False),
+}
 
 
-def with_a_count(y: Any, n: int) -> Any:
-    turns, s = [], Rotation(0.01)
-    for i in range(n):
-        new = s.counted(y)
-        if new[0] < y[0]:
-            turns.append(i)
-        y = new
-    return y, np.array(turns), s.calls
-
-
-def with_an_attribute(y: Any, n: int) -> Any:
-    turns, s = [], Rotation(0.01)
-    for i in range(n):
-        s.calls += 2
-        new = s.step(y)
-        if new[0] < y[0]:
-            turns.append(i)
-        y = new
-    return y, np.array(turns), s.calls
-
-
-def with_a_property(y: Any, n: int) -> Any:
-    turns, s = [], Rotation(0.01)
-    for i in range(n):
-        s.last = i
-        new = s.step(y)
-        if new[0] < y[0]:
-            turns.append(i)
-        y = new
-    return y, np.array(turns), sum(s.seen)
-
-
-@pytest.mark.parametrize("function", [
-    by_method, by_class, by_call, with_a_count, with_an_attribute, with_a_property])
-def test_loops(function: Any) -> None:
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops(name: str) -> None:
+    before, call, computes = LOOPS[name]
+    function = with_source.run(TEXT.format(before=before, call=call), {
+        "np": np, "Rotation": Rotation})["function"]
     y, n = np.array([1.0, 0.5]), 60
     compiled = weft.compile(function)
     for got, want in zip(compiled(y, n), function(y, n), strict=True):
         np.testing.assert_allclose(got, want, 1e-12)
     steps = all_steps(compiled.lower(y, n).stages.plan.steps)
-    assert any(isinstance(step, Loop) for step in steps) == (function.__name__[:2] == "by")
+    assert any(isinstance(step, Loop) for step in steps) == computes

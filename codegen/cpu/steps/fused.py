@@ -20,6 +20,7 @@ from typing import Protocol
 from ....ir.indices.index import Dim, symbol, symbols_of
 from ....ir.kernels.kernel import Check, Kernel
 from ....ir.plans.plan import (
+    LOCAL,
     Alloc,
     Branch,
     Carry,
@@ -44,7 +45,6 @@ from ..text import SERIAL, FunctionText
 from ..types import memory_type
 from .rounds import Trial, number_of_rounds, trial_of
 
-LOCAL = 64    # bytes of a buffer that is a local
 POLLED = 256  # rounds, until the next question whether the run is over
 PIECE = 256   # rounds, of which parts have rows
 UNUSUAL = 8   # pieces that are run as they are written after one in which something was unusual

@@ -159,10 +159,10 @@ def _mapped(items: Any, element: Callable[[Any], Any], roots: Callable[[], Any] 
     if ctx is None or roots is None:
         return [element(item) for item in items]
     check, made, before = unrolled(roots, tuple), list[Any](), len(ctx.graph.nodes)
+    code = getattr(element, "__code__", None)
     for item in items:
         check()
         made.append(element(item))
-        code = getattr(element, "__code__", None)
         # An array among them may be a view, and may be written to by the name of another list.
         if len(made) > 1 or not getattr(made[0], "is_scalar", False) or code is None or not (
                 is_worth_a_loop(items, len(ctx.graph.nodes) - before, roots, code)):

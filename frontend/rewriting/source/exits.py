@@ -88,17 +88,17 @@ class Results:
         count = len(tuples[0]) if tuples else 0
         is_tuple = count > 0 and [len(each) for each in tuples] == [count] * len(given)
         names = tuple([f"{RESULT}_{at}" for at in range(count)]) if is_tuple else (RESULT,)
-        twice = {name for items in tuples for name, count in Counter(
+        twice = {name for items in tuples for name, times in Counter(
             each.id for item in items for each in ast.walk(item) if isinstance(each, ast.Name)
-        ).items() if count > 1}  # one list, of which two were made
-        own = frozenset(name for name, *ways in zip(names, *(
-            tuples if is_tuple else ([value] for value in given)), strict=True) if all(
-            is_new(way) or (isinstance(way, ast.Name) and way.id in lists.at(way)
-                            and way.id not in twice) for way in ways))
-        rows = frozenset(name for name, *ways in zip(names, *(
-            tuples if is_tuple else ([value] for value in given)), strict=True) if all(
-            isinstance(way, ast.Name) and way.id in lists.rows for way in ways))
-        return Results(names, own, is_tuple, own & rows)
+        ).items() if times > 1}  # one list, of which two would be made
+        ways = dict(zip(names, zip(*(tuples if is_tuple else ([value] for value in given)),
+                                   strict=True), strict=True))
+        own = frozenset(name for name, values in ways.items() if all(
+            is_new(value) or (isinstance(value, ast.Name) and value.id in lists.at(value)
+                              and value.id not in twice) for value in values))
+        rows = frozenset(name for name in own if all(
+            isinstance(value, ast.Name) and value.id in lists.rows for value in ways[name]))
+        return Results(names, own, is_tuple, rows)
 
     def items(self, value: ast.expr) -> list[ast.expr]:
         """What the names stand for where that is returned."""
