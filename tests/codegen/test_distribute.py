@@ -14,6 +14,7 @@ from fenced import Fenced
 from fuzz import elements
 
 import weft
+from weft.codegen.cpu.steps.rounds import trial_of
 from weft.codegen.kernel.rounds.distribute import distribute
 from weft.codegen.kernel.rounds.merge import merge
 from weft.ir.plans.plan import Loop, Window
@@ -158,6 +159,36 @@ kernel @merged(a0: f64[], a1: mut bool[], a2: f64[9], a3: mut f64[], a4: mut f64
   a4[t0] = %8
 }
 """
+
+
+EXCHANGED = """
+kernel @cell(x0: f64[9], x1: f64[], y0: mut f64[]) {{
+  %0: f64 = x0[t0]
+  %1: f64 = x1[]
+  %2: f64 = sin %0
+  %3: f64 = exp %2
+  %4: f64 = add %1, %3
+  y0[] = %4
+}}
+plan @f(%x: f64[9], %p: f64[]) -> (%y: f64[]) arena = 128 {{
+  alloc %h: f64[] at 0
+  alloc %g: f64[] at 64
+  copy %p to %h
+  copy %p to %g
+  loop t0 in 9 carry (%h = %g) fused {{
+    launch @cell(%x, %{0}, %{1}) on cpu:0
+  }}
+  copy %h to %y
+}}
+"""
+
+
+@pytest.mark.parametrize(("read", "written"), [("h", "g"), ("g", "h"), ("g", "g")])
+def test_rounds_that_read_both_of_what_they_exchange_have_no_parts(read: str, written: str) -> None:
+    plan = parse_plan(EXCHANGED.format(read, written))
+    loop = next(step for step in plan.steps if isinstance(step, Loop))
+    trial = trial_of(plan, plan.types(), loop, {"h", "g"}, {"h", "g"}, {"t0": 9})
+    assert (trial is not None) == (read == "h")
 
 
 def _driven(n: int, a: float) -> float:

@@ -55,6 +55,14 @@ def viewed(x: Any, y: Any, idx: Any) -> Any:
     return a, isinstance([correlation(x[i], y[i]) for i in idx], list)
 
 
+def listed_again(x: Any, y: Any, idx: Any) -> Any:
+    """What keeps its items is given views."""
+    a = np.outer(np.arange(300.0), x)
+    rows = tuple([row[1:][1:][:9] for row in a])
+    rows[3][0] = 5
+    return a, np.array([correlation(x[i], y[i]) for i in idx])
+
+
 def beside_a_loop(x: Any, y: Any, idx: Any) -> Any:
     """One of the two cannot be a loop of the program."""
     parts = [x[:k] * y[:k] + x[1] * y[k] - np.sin(x[k]) for k in range(1, 35)]
@@ -63,7 +71,7 @@ def beside_a_loop(x: Any, y: Any, idx: Any) -> Any:
 
 
 @pytest.mark.parametrize("function", [
-    beside_a_loop, viewed, bootstrapped, left_out, appended, paired, of_several_shapes])
+    beside_a_loop, viewed, listed_again, bootstrapped, left_out, appended, paired, of_several_shapes])
 def test_like_numpy(function: Any) -> None:
     compiled = weft.compile(function)
     got, want = compiled(X, Y, IDX), function(X, Y, IDX)

@@ -280,6 +280,24 @@ def test_what_a_round_does_besides_is_done_in_each() -> None:
         assert count() >= N
 
 
+def test_rounds_that_change_a_shape_do_not_unroll_the_loops_inside() -> None:
+    def function(x: Any) -> Any:
+        total = 0
+        for _ in range(5):
+            path = np.zeros(len(x), dtype=int)
+            for i in range(len(x) - 2, -1, -1):
+                low, high = max(path[i + 1] - 1, 0), min(path[i + 1] + 2, x.shape[1])
+                path[i] = low + np.argmin(x[i, low:high])
+            total += path.sum()
+            x = x[:, 1:]
+        return total
+
+    x = np.random.default_rng(0).random((30, 40))
+    compiled = weft.compile(function)
+    assert compiled(x) == function(x)
+    assert sum(1 for _ in all_nodes(compiled.trace(x).graph)) < 1000
+
+
 @pytest.mark.parametrize("name", ["walk", "in_a_buffer", "becomes_float"])
 def test_gradients(name: str) -> None:
     def loss(x: Any, u: Any) -> Any:

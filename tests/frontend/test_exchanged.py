@@ -49,17 +49,31 @@ def four(u: Any, c: Any, steps: int) -> Any:
     return u, a, b, d
 
 
+def lives_on(u: Any, c: Any, steps: int) -> Any:
+    """One of what changes places is asked for long after the others; other memory is had between."""
+    u, v, w = u * 1, u * 2, u * 3
+    for t in range(steps):
+        if v[0] > 1e9:
+            v = v * 0.5
+        v[t % 5] += t
+        w[1:-1] = v[1:-1] * c + u[:-2]
+        u, v, w = v, w, u
+    a = np.sort(np.cumsum(v))
+    b = np.cumsum(np.sort(w) + a)
+    return np.sort(b) + np.cumsum(a) + u
+
+
 def copies_in_rounds(plan: Plan) -> list[Copy]:
     return [step for loop in all_steps(plan.steps) if isinstance(loop, Loop)
             for step in all_steps(loop.body) if isinstance(step, Copy)]
 
 
-@pytest.mark.parametrize("function", [wave, leapfrog, swap, four])
+@pytest.mark.parametrize("function", [wave, leapfrog, swap, four, lives_on])
 def test_nothing_is_copied(function: Any) -> None:
     u = np.random.default_rng(0).random(40)
     for opt in (0, 2):
         f = weft.compile(function, opt=opt)
-        for steps in (5, 0, 1, 8, 1000):
+        for steps in (5, 0, 1, 8, 61, 62, 1000):
             for got, want in zip(weft.tree.leaves(f(u, 0.25, steps)),
                                  weft.tree.leaves(function(u.copy(), 0.25, steps)), strict=True):
                 np.testing.assert_allclose(got, want, 1e-12)

@@ -368,6 +368,59 @@ def of_lists(x: Any) -> Any:
     return out
 
 
+def _pairs(x: Any) -> Any:
+    out: list[Any] = []
+    for i in range(len(x)):
+        if x[i] > 1.7:
+            return out, i
+        out.append([x[i], 1.0])
+    return out, -1
+
+
+def _twice(x: Any) -> Any:
+    out: list[Any] = []
+    for v in x:
+        if v > 1.7:
+            return out, out
+        out.append([v, 1.0])
+    return out, out
+
+
+def a_row_of_a_helper(x: Any) -> Any:
+    out, at = _pairs(x)
+    row = out[0]
+    row[0] = 42.0
+    return np.array(out), at
+
+
+def one_list_given_twice(x: Any) -> Any:
+    out, other = _twice(x)
+    out[0][0] = 42.0
+    return np.array(other)
+
+
+def a_row_of_a_slice(x: Any) -> Any:
+    out: list[Any] = []
+    for v in x:
+        if v > 1.7:
+            break
+        out.append([v, 1.0])
+    row = out[0:][0]
+    row[0] = 42.0
+    return np.array(out)
+
+
+def arrays_in_rows(x: Any) -> Any:
+    out: list[Any] = []
+    y = x * 1
+    for v in x:
+        if v > 1.7:
+            break
+        y += 0.5
+        out.append([y, 1.0])
+    return out[0][0]
+
+
 def of_shapes(x: Any) -> Any:
     out: list[Any] = []
     for i in range(4):
@@ -391,6 +444,10 @@ def written(x: Any) -> Any:
     (in_a_function, "W102: to is a list of 1 on one way"),
     (a_key, "W102: to is a dict of 1 on one way"),
     (of_lists, "W102: out is a list of 1 on one way"),
+    (a_row_of_a_helper, "W123: a list of lists"),
+    (one_list_given_twice, r"W102: the result\[0\]"),
+    (a_row_of_a_slice, "W102: out is a list of 0 on one way"),
+    (arrays_in_rows, "W102: out is a list of 0 on one way"),
     (of_shapes, "W102: an item that is not like the others"),
     (written, "W203: "),
 ])

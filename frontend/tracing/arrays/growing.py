@@ -432,8 +432,9 @@ class GivenList(GrowingList):
         return super().row(place)
 
     def unchangeable(self, method: str) -> Error:
-        return error("W123", "a list of tuples whose length is decided when the function runs, and "
-                             f"which a function has returned, is asked to .{method}()",
+        items = "lists" if self.item.structure.kind is list else "tuples"
+        return error("W123", f"a list of {items} whose length is decided when the function runs, "
+                             f"and which a function has returned, is asked to .{method}()",
                      locs=user_loc(), types=[row.type for row in self.rows],
                      hint="make another list of it in a loop")
 

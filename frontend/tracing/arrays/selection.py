@@ -163,8 +163,7 @@ class Selection(Chosen):
         ctx, home = current(), self.array.ctx
         if type(self) not in (Selection, Places) or self.known is not None or (
                 home is ctx or home.parent is not None or self.mask.ctx is not home
-                or not is_in_round(ctx) or not home.request.measures or home.endless
-                or any(ctx.own_copy(x) is not None for x in (self.array, self.mask))):
+                or not is_in_round(ctx) or not home.request.measures or home.endless):
             return None
         made_of = self.array.operand(), self.mask.operand()
         if self.whole is None or self.whole[0] != made_of:
