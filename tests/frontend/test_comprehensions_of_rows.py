@@ -71,7 +71,8 @@ def beside_a_loop(x: Any, y: Any, idx: Any) -> Any:
 
 
 @pytest.mark.parametrize("function", [
-    beside_a_loop, viewed, listed_again, bootstrapped, left_out, appended, paired, of_several_shapes])
+    beside_a_loop, viewed, listed_again, bootstrapped, left_out, appended, paired,
+    of_several_shapes])
 def test_like_numpy(function: Any) -> None:
     compiled = weft.compile(function)
     got, want = compiled(X, Y, IDX), function(X, Y, IDX)

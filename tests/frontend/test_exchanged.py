@@ -50,7 +50,7 @@ def four(u: Any, c: Any, steps: int) -> Any:
 
 
 def lives_on(u: Any, c: Any, steps: int) -> Any:
-    """One of what changes places is asked for long after the others; other memory is had between."""
+    """One of what changes places is asked for long after the others, and behind other memory."""
     u, v, w = u * 1, u * 2, u * 3
     for t in range(steps):
         if v[0] > 1e9:
