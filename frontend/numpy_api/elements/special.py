@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from ...tracing.context.active import current
-from ...tracing.operand import cast, real_cast, spread_all, strong
+from ...tracing.operand import axes_of, cast, real_cast, spread_all, strong
 from ...tracing.values.tracer import Tracer
+from ..reductions.blocks import blocks_of
 from ..registry import numpy
 
 
@@ -62,6 +63,13 @@ def logsumexp(
 ) -> Any:
     """log(sum(b * exp(a))) without overflow: the largest term is taken out."""
     x = _floating(a)
+    if b is None and not return_sign:
+        parts = blocks_of(x, axes_of(axis, x.ndim))
+        if parts is not None:
+            whole, rest = parts
+            each = logsumexp(logsumexp(whole, -1), -1)
+            each = each if rest is None else np.logaddexp(each, logsumexp(rest, -1))
+            return np.expand_dims(each, axes_of(axis, x.ndim)) if keepdims else each
     if b is not None:
         factor = _floating(b)
         dtype = np.result_type(x.dtype, factor.dtype)

@@ -39,6 +39,7 @@ from ...tracing.values.tracer import Tracer
 from ..arrange.shape import ravel
 from ..elements.elementwise import answer, fresh
 from ..registry import numpy
+from .blocks import around_mean, blocks_of
 
 _BOOL, _F32, _F64 = np.dtype(bool), np.dtype(np.float32), np.dtype(np.float64)
 
@@ -265,11 +266,9 @@ def var(
                     hint="convert the result: np.var(x).astype(dtype)")
     x, result = _floating(strong(a), dtype)
     axes = axes_of(axis, x.ndim)
-    centre = mean_(x, axes, keepdims=True, where=where) if mean is None else mean
-    difference: Any = x - centre
-    result = np.dtype(result.char.lower()) if result.kind == "c" else result
     free = ddof if correction is None else correction
-    total: Any = sum_(square_of_size(difference), axes, keepdims=keepdims, where=where)
+    total = _around(x, axes, keepdims, where, mean)
+    result = np.dtype(result.char.lower()) if result.kind == "c" else result
     count = product(x.type.shape[at] for at in axes)
     divisor: Any
     if where is not True:
@@ -279,6 +278,17 @@ def var(
     else:
         divisor = np.maximum(as_number(count) - free, 0)
     return cast(total / divisor, result)
+
+
+def _around(x: Tracer, axes: tuple[int, ...], keepdims: Any, where: Any, mean: Any) -> Any:
+    """The sum of the squares around the mean, in one pass over long rows."""
+    parts = blocks_of(x, axes) if mean is None and where is True and x.dtype.kind == "f" else None
+    if parts is not None:
+        total = around_mean(*parts)
+        return reshape(total, _kept(x, axes)) if keepdims else total
+    centre = mean_(x, axes, keepdims=True, where=where) if mean is None else mean
+    difference: Any = x - centre
+    return sum_(square_of_size(difference), axes, keepdims=keepdims, where=where)
 
 
 @numpy(np.std, scalar=True, method=True, samples=("z[3,4]", "x[3,4]", "x[3,4], 1, keepdims=True"))
