@@ -97,6 +97,11 @@ class Attempts:
             return call, replace(request, known=found.known, loops=Loops())
         if found.exact or found.short:
             return self._with_less(found, call, request)
+        if found.capacity and not request.capacity and found.code is None and (
+                not request.loops.long and not _numbers(found, call)):
+            # No number and no loop that may be traced otherwise says how long a list becomes.
+            return call, replace(request, capacity=self.capacity,
+                                 loops=replace(request.loops, used=False))
         sized = _with_sizes_told_otherwise(request, found)
         return None if sized is None else (call, sized)
 

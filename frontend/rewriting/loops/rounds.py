@@ -110,9 +110,12 @@ class Loop:
                 lost(name, "in a later round only", again=False)
         self.parts = [None if value is UNBOUND else leaves(value) for value in self.first]
         init, self.keys, arrays = {}, [], []
-        for at, (name, found) in enumerate(zip(self.names, self.parts, strict=True)):
+        for at, (name, value, found) in enumerate(zip(
+                self.names, self.first, self.parts, strict=True)):
             for place, (leaf, path) in enumerate(zip(found[0], tree.paths(found[1]), strict=True)
                                                  if found is not None else ()):
+                if _in_memory(leaf) and isinstance(value, GrowingList):
+                    self.rebound.add((at, place))  # nobody else has what holds its items
                 if _in_memory(leaf) and (at, place) not in self.rebound:
                     arrays.append(leaf)
                 elif is_array(leaf) and (at, place) not in self.fixed:
@@ -121,6 +124,7 @@ class Loop:
         arrays += self.region.arrays
         roots = {id(root): root for root in (views.owner(leaf) for leaf in arrays)}
         self.roots = [root for key, root in roots.items() if key not in self.unchanged]
+        self._share_from_the_start()
         init |= {f"{_MEMORY}{number}": root for number, root in enumerate(self.roots)}
         if self.test is None:  # as many rounds as the limit says
             self.results, _ = loop_nodes.scanned(
@@ -352,16 +356,23 @@ class Loop:
             found.append(returned(value, self.after[at], self.entry, start, before[at], lists))
         return found
 
+    def _share_from_the_start(self) -> None:
+        """Which leaves may have one memory when the first round begins."""
+        memory = {(at, place): views.memory_of(self.parts[at][0][place])  # type: ignore[index]
+                  for at, place in self.keys}
+        around = {key: {} if first is None else self._kin(first) for key, first in memory.items()}
+        pairs = {frozenset((a, b)) for a, b in combinations(self.keys, 2)
+                 if views.are_related(memory[a], memory[b])}
+        self.sharing = self.sharing.grown(pairs, around, {})
+
     def _shared(self, entry: Entry) -> Sharing:
-        """Which leaves may have one memory when a round begins, after this one as it was traced."""
+        """Which may when a round begins, after this one as it was traced."""
         around: dict[Key, dict[int, Any]] = {}
         moved: dict[Key, list[Key]] = {}
         owners: dict[Key, Any] = {}
         for at, place in self.keys:
-            key, found = (at, place), self.parts[at]
-            assert found is not None
-            first = views.memory_of(found[0][place])
-            around[key], moved[key] = {} if first is None else self._kin(first), []
+            key = at, place
+            around[key], moved[key] = {}, []
             owners[key] = views.memory_of(leaves(self.after[at])[0][place])
             for memory in entry.origins_of(owners[key]):
                 if id(memory) in entry.leaves:
@@ -369,9 +380,7 @@ class Loop:
                 elif self.ctx.descends_from(memory.ctx):
                     around[key] |= self._kin(memory)
         pairs = {frozenset((a, b)) for a, b in combinations(self.keys, 2)
-                 if views.are_related(owners[a], owners[b]) or views.are_related(
-                     *(views.memory_of(self.parts[at][0][place])  # type: ignore[index]
-                       for at, place in (a, b)))}
+                 if views.are_related(owners[a], owners[b])}
         return self.sharing.grown(pairs, around, moved)
 
     def _kin(self, array: TracedArray) -> dict[int, Any]:

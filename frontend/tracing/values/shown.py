@@ -42,7 +42,7 @@ def shown_class(x: Any) -> type:
 def is_shown(x: Any, name: str) -> bool:
     """Whether an attribute of NumPy's arrays is one of the value that a tracer stands for, to the
     code that asks by way of one function of ours: ``hasattr(x, "__len__")`` is how programs ask."""
-    if x.type.shape:
+    if x._value.type.shape:
         return True
     return _is_ours(sys._getframe(2)) or hasattr(shown_class(x), name)
 

@@ -36,7 +36,7 @@ from .shown import MissingError, hide_members, is_shown, missing, shown_class, s
 from .texts import WRITERS, asked
 from .unknown import Unknown
 
-_OURS = __name__.partition(".")[0]
+_OURS = f"{__name__.partition('.')[0]}."
 
 
 class Tracer(Unknown, ArrayMethods):
@@ -53,10 +53,12 @@ class Tracer(Unknown, ArrayMethods):
         it takes for its own. Weft itself tells arrays without dims from none."""
         frame = sys._getframe(1)
         name = frame.f_globals.get("__name__") or ""
-        ours = name.partition(".")[0] == _OURS and not self.ndim
-        if not ours and asks_class(frame):
+        ours = name.startswith(_OURS)
+        if ours and not self._value.type.shape:
+            return type(self)
+        if asks_class(frame):
             return shown_class(self)
-        if not operates(frame) and not is_internal(frame):
+        if not ours and not operates(frame) and not is_internal(frame):
             self._classed()
         return type(self)
 
