@@ -702,3 +702,30 @@ def path_backwards(x: Any) -> Any:
 def test_parts_of_lists_of_tuples(function: Callable[[Any], Any]) -> None:
     for x in (RNG.normal(size=9), -np.ones(3), np.ones(1)):
         assert weft.compile(function)(x) == function(x)
+
+
+def pairs_of_pairs(x: Any) -> Any:
+    found = []
+    for i in range(len(x)):
+        if x[i] > 0:
+            found.append(((x[i], i), (0.5, x[i] * 2)))
+    return np.array(found)
+
+
+def single_ones(x: Any) -> Any:
+    found = []
+    for i in range(len(x)):
+        if x[i] > 0:
+            found.append((x[i],))
+    return np.array(found), np.sum(found)
+
+
+@pytest.mark.parametrize("function", (pairs_of_pairs, single_ones))
+def test_arrays_of_nested_items(function: Callable[[Any], Any]) -> None:
+    """Rows of what NumPy makes of an item, and not of its leaves."""
+    x = np.random.default_rng(0).normal(size=20)
+    found, right = weft.compile(function)(x), function(x)
+    for one, want in zip(*(each if isinstance(each, tuple) else (each,) for each in (
+            found, right)), strict=True):
+        assert np.shape(one) == np.shape(want)
+        np.testing.assert_array_equal(one, want)

@@ -154,7 +154,7 @@ class GrowingList(FilteredList):
 
     @property
     def array(self) -> Any:
-        return self.rows[0] if len(self.rows) == 1 else np.stack(self.rows, axis=1)
+        return _nested(self.item.structure, iter(self.rows))
 
     @property
     def mask(self) -> Any:
@@ -411,6 +411,13 @@ class GrowingList(FilteredList):
 
     def reverse(self) -> None:
         raise self._refused("turned round in place")
+
+
+def _nested(structure: tree.TreeDef, rows: Iterator[Any]) -> Any:
+    """The array of which each row is what NumPy makes of an item."""
+    if structure == tree.LEAF:
+        return next(rows)
+    return np.stack([_nested(part, rows) for part in structure.children], axis=1)
 
 
 class GivenList(GrowingList):
