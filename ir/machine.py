@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from .cost.speed import SPEEDS, Speed
 from .record import record
 
 BASELINE = frozenset(("64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2"))
@@ -43,6 +44,13 @@ class Machine:
         """Whether the CPU converts float16, as those for AArch64 all do."""
         return self.triple.startswith("aarch64") or "f16c" in self.instructions
 
+    @property
+    def speed(self) -> Speed:
+        """How fast machines of the kind are."""
+        return SPEEDS[self.kind]
 
+
+# What graphs are fused for and plans are made for, wherever that is done.
+CPU = Machine("cpu", "reference")
 # What schedules for a GPU are made for; the kernels compile for other ones as well.
 GPU = Machine("gpu", "sm_90")

@@ -1,1 +1,1 @@
-"""From regions to kernels, for any target: lowering, loop nests, cost."""
+"""From regions to kernels, for any target: lowering, loop nests, launches."""

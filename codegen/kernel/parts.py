@@ -27,6 +27,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from types import MappingProxyType
 
+from ...ir.cost.limits import SPLIT
+from ...ir.cost.statements import LOAD
 from ...ir.indices.index import Dim, ceil_div, product, symbol, symbols_of
 from ...ir.indices.walk import substitute
 from ...ir.kernels.combine import Order
@@ -56,8 +58,9 @@ from .axes.across import columns_across, sums_across
 from .axes.walks import vector_axis
 from .order import CHUNK
 
+TERM = LOAD + 1      # work of an element that is loaded and added
 PART = 64            # chunks of a part of one row; of several, fewer
-LONG = 1 << 18       # elements, below which one core is enough
+LONG = SPLIT // TERM  # elements, below which one core is enough
 COLUMNS = 256        # of a sum down columns that are one task
 TASKS = 8            # that a sum has anyway: enough for the cores
 PRODUCTS = 16        # parts of a product, at least; half as many of the shortest

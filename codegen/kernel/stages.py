@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from ...ir.cost.statements import is_composite
 from ...ir.indices.index import Dim, symbol
 from ...ir.kernels.access import local_uses, may_overwrite
 from ...ir.kernels.kernel import (
@@ -38,7 +39,6 @@ from ...ir.kernels.kernel import (
 from ...ir.plans.plan import ALIGNMENT
 from ...ir.record import field, record, replace
 from ...ir.types import TensorType
-from .cost import is_composite
 from .nest import Loop, nest
 
 

@@ -26,7 +26,6 @@ from ...ir.record import record, replace
 from ...ir.types import DType
 
 _NOMINAL = 240  # stands in for an extent that is known at run time only
-_TASK_CYCLES = 20_000  # work below which a task is not worth a thread
 _MOST_TASKS = 8
 _THREADS = (1, 2, 4, 8)  # for the geometric mean of whose times tasks are cut
 _ELEMENT, _RUN = 3.0, 4.0  # cycles to pack one element by itself, and to begin a run
@@ -260,7 +259,8 @@ def _blocks(
     if plan.rhs in ("block", "lines"):
         part = 4 if plan.rhs == "block" else 2
         most_n = min(most_n, max(1, target.l2 // part // (size * plan.kb * plan.nr)))
-    wanted = max(1, min(_MOST_TASKS, int(products * (compute + rhs_cost) / _TASK_CYCLES)))
+    wake = target.speed.cycles(target.speed.wake)  # less work is not worth a thread
+    wanted = max(1, min(_MOST_TASKS, int(products * (compute + rhs_cost) / wake)))
     m_cuts = _cuts(m_tiles, most_m) if M is not None or N is not None else range(2, 3)
     n_cuts = _cuts(n_tiles, most_n) if N is not None else range(1, 2)
     if whole:  # one block, but for sums that would wait beyond L2

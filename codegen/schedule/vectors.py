@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from ...ir.cost.limits import NEAR
+from ...ir.cost.statements import is_composite, is_heavy
 from ...ir.indices.index import product
 from ...ir.kernels.access import lines_across, turned_bytes, turning_axis
-from ...ir.kernels.cost import is_heavy
 from ...ir.kernels.kernel import (
     Apply,
     Axis,
@@ -40,7 +41,6 @@ from ...ir.kernels.tiling import power_of_two
 from ...ir.machine import Machine
 from ...ir.record import record, replace
 from ..kernel.axes.across import sums_across
-from ..kernel.cost import is_composite
 from ..kernel.domain.pieces import splits_of
 from ..kernel.nest import Loop, axes_used, behind_effects, inside, nest
 
@@ -49,7 +49,6 @@ LIGHT_UNROLL = 16   # the same of light ones
 STRIPS = 8          # rows of one lane that are added to it at once where lanes are in memory
 WIDE_ROW = 512      # bytes of a row from which it pays to take rows lane by lane
 LONG_ROW = 16 << 10  # of an unknown one
-SMALL = 32 << 10    # bytes that stay in the first-level cache
 FEW = 64            # rows that are mostly meeting sums
 WIDE_STEP = 64      # lanes of a step along a row of which no order counts
 LONG_STEPS = 4      # such steps of a row that is long enough
@@ -157,7 +156,7 @@ def _ahead(stage: Kernel, vector: Axis, registers: int) -> int:
     rows, row = product(loop.extent for loop in stage.loop_axes), _row_bytes(stage, vector)
     if isinstance(rows, int) and rows > FEW:
         return 1
-    near = isinstance(rows, int) and rows * row <= SMALL
+    near = isinstance(rows, int) and rows * row <= NEAR
     return max(1, registers // (8 if near else 16))
 
 
@@ -272,7 +271,7 @@ def _way(stage: Kernel, loop: Loop, sums: Sequence[Reduce], scope: _Scope) -> Wa
             len({stmt.order for stmt in sums}) == 1):
         return UNROLLED
     row = _row_bytes(stage, scope.vector) if scope.vector and scope.wide else 0
-    if not row or (row < WIDE_ROW and isinstance(rows, int) and rows * row > SMALL):
+    if not row or (row < WIDE_ROW and isinstance(rows, int) and rows * row > NEAR):
         return Way("in strips", STRIPS)
     if not light:
         return Way("by lanes", 1)

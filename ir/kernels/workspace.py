@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..cost.statements import is_heavy
 from ..indices.index import Dim, bounds, ceil_div
 from ..plans.plan import ALIGNMENT
 from ..plans.stack import WORKSPACE_BYTES
 from ..record import replace
 from .access import turning_axis
-from .cost import is_heavy
 from .kernel import Axis, Contract, Kernel, Reduce, Stmt, stages_of
 from .schedule import MOST_LINES, UNROLLED, Vectors
 from .tiling import round_up

@@ -27,11 +27,10 @@ from typing import Any
 import numpy as np
 
 from ..convert import conversion
+from ..cost.statements import statement_work
 from ..diagnose import error
 from ..kernels.build import KernelBuilder
-from ..kernels.kernel import Apply
 from ..record import field, record
-from ..scalar.primitives import PRIMITIVES
 from ..types import BOOL, COMPUTED, F32, F64, NUMBERS, U64, DType, TensorType, as_dtype
 
 
@@ -172,7 +171,7 @@ class OpDef:
         if self.indexed:
             attrs["index"] = (0,) * len(attrs["shape"])
         self.body(builder, *operands, **attrs)
-        return sum(PRIMITIVES[stmt.prim].cost for stmt in builder.body if isinstance(stmt, Apply))
+        return sum(map(statement_work, builder.body))
 
     def computed(
         self, s: Any, operands: Sequence[Any], dtype: DType, /, **attrs: Any

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeGuard
 
+from ....ir.cost.statements import is_heavy
 from ....ir.indices.index import ceil_div
-from ....ir.kernels.cost import is_heavy
 from ....ir.kernels.kernel import Reduce, Stmt
 from ....ir.kernels.schedule import IN_TURN, Way
 from ....ir.kernels.workspace import pitch_of

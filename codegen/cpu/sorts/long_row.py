@@ -13,6 +13,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from enum import IntEnum
 
+from ....ir.cost.limits import AWAKE
+from ....ir.cost.statements import SORTED
 from ....ir.kernels.kernel import Kernel, Sort
 from ....ir.plans.plan import tasks_of
 from ..host.layout import element
@@ -21,7 +23,8 @@ from ..loops.statements import StmtEmitter
 from ..text import FunctionText
 from .rows import Row
 
-LEAST = 1 << 18  # bytes of keys of a run: what it takes to wake a thread is saved several times
+# Bytes of keys of a run: what it takes to wake a thread is saved several times.
+LEAST = 8 * AWAKE // SORTED * 4
 CUTS = 4         # tasks that merge as many records as a run has: a thread may come late
 GRAIN = 64       # records of such a task, at least
 

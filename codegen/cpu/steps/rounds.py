@@ -11,18 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from ....ir.cost.limits import STORED
+from ....ir.cost.statements import statement_work
 from ....ir.indices.affine import coefficient
 from ....ir.indices.index import Dim, symbol, symbols_of
 from ....ir.kernels.kernel import Apply, Index, Kernel, Load, Store
 from ....ir.kernels.operands import offset_of
 from ....ir.plans.plan import Alloc, Launch, Loop, Plan, Window
 from ....ir.record import record
-from ....ir.scalar.primitives import PRIMITIVES
 from ....ir.types import I64, TensorType
 from ...kernel.rounds.distribute import Part, asked, distribute, repeated
 from ...kernel.rounds.merge import merge
 
-DEAR = 5  # additions of a round that are independent of the one before, to do them in vectors
 # Additions of ways of branches, taken or not, that are computed in turn, and in vectors.
 CHOICES, DEAR_CHOICES = 12, 64
 STRIDE = 4    # elements that lanes may lie apart to be put together from whole vectors
@@ -86,7 +86,7 @@ def trial_of(
               if state in read or stored.count(name) > 1}
     whole = Part(kernel, frozenset(states.values()))
     parts = distribute(kernel, loop.index, states)
-    if not parts and whole.asks and _independent(kernel, states) >= DEAR:
+    if not parts and whole.asks and _independent(kernel, states) > STORED:
         parts = (whole,)
     tried, exchanged = asked(parts), after.keys() | set(after.values())
     if tried and not set(own) >= exchanged:
@@ -96,7 +96,7 @@ def trial_of(
                       for part in parts[:tried])
     choices = all(_cost(part.kernel, merged.chosen) <= (CHOICES if part.in_turn else DEAR_CHOICES)
                   for part in parts)
-    near = sum(_gain(part.kernel, loop.index, states) for part in parts) >= DEAR
+    near = sum(_gain(part.kernel, loop.index, states) for part in parts) > STORED
     return Trial(parts, args, tried) if parts and comes_again and choices and near else None
 
 
@@ -146,7 +146,7 @@ def step_of(kernel: Kernel, load: Load, index: str) -> int | None:
 
 
 def _cost(kernel: Kernel, values: Collection[str]) -> int:
-    return sum(PRIMITIVES[stmt.prim].cost for stmt in kernel.body
+    return sum(statement_work(stmt) for stmt in kernel.body
                if isinstance(stmt, Apply) and stmt.name in values)
 
 
@@ -158,5 +158,5 @@ def _independent(kernel: Kernel, carried: Collection[str]) -> int:
                 stmt.operands):
             following.add(stmt.name)
         elif isinstance(stmt, Apply):
-            cost += PRIMITIVES[stmt.prim].cost
+            cost += statement_work(stmt)
     return cost

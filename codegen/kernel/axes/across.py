@@ -6,8 +6,8 @@ row, and its sums are in memory, instead of a few cache lines of each row after 
 
 from __future__ import annotations
 
+from ....ir.cost.statements import is_heavy
 from ....ir.indices.index import Dim
-from ....ir.kernels.cost import is_heavy
 from ....ir.kernels.kernel import Apply, Check, Const, Index, Kernel, Load, Reduce, Search, Store
 from ....ir.kernels.tiling import power_of_two
 from .walks import unit_strides

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise, product
 
+from ....ir.cost.statements import is_composite
 from ....ir.indices.affine import coefficient
 from ....ir.indices.index import Dim, bounds, symbol, symbols_of
 from ....ir.indices.walk import substitute
@@ -34,7 +35,6 @@ from ....ir.kernels.kernel import (
 from ....ir.kernels.schedule import Split
 from ....ir.record import replace
 from ....ir.types import BOOL
-from ..cost import is_composite
 from ..live import live
 
 Ranges = Mapping[str, tuple[Dim, Dim]]  # from and to of axes

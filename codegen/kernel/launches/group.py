@@ -11,15 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ....ir.cost.limits import AWAKE
+from ....ir.cost.statements import kernel_work
 from ....ir.graph import Graph
 from ....ir.kernels.kernel import Check
 from ....ir.ops.op import Kind
 from ....ir.plans.calls import Body, Call, GroupCall, MeasureCall, map_bodies
 from ....ir.plans.plan import KernelCall
 from ....ir.record import replace
-from ..cost import kernel_work
 
-SMALL = 1 << 18  # scalar operations of one launch
+SMALL = AWAKE    # work of one launch
 NEAR = 8         # calls that a call may move up past
 MOST = 64        # members of a group
 

@@ -3,12 +3,17 @@
     launch @map(%x, %y) on cpu:0                             a few microseconds
     launch @contract(%a, %b, %c) on cpu:0 parallel           more than it costs to wake a thread
     launch @reduce(%z, %s) on cpu:0 parallel if 4000*b >= 262144
+
+The plan asks in additions, not in seconds: it is the same on all machines, and has no more than a
+product to compute where sizes are known at run time only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
+from ....ir.cost.limits import AWAKE
+from ....ir.cost.statements import kernel_work
 from ....ir.indices.index import Dim, bounds, symbols_of
 from ....ir.plans.plan import (
     Group,
@@ -21,10 +26,6 @@ from ....ir.plans.plan import (
     tasks_of,
 )
 from ....ir.record import replace
-from ..cost import kernel_work
-
-# Scalar operations below which waking a thread costs more than it saves (about 20 us of work).
-PARALLEL_WORK = 1 << 18
 
 
 def with_workers(plan: Plan) -> Plan:
@@ -55,7 +56,7 @@ def _parallel(members: Sequence[tuple[Dim, Dim]], rounds: Set[str]) -> bool | Re
         return False
     if not symbols_of(work).isdisjoint(rounds):
         most = bounds(work)[1]
-        return most is not None and most >= PARALLEL_WORK
+        return most is not None and most >= AWAKE
     if isinstance(work, int):
-        return work >= PARALLEL_WORK
-    return Relation(work, ">=", PARALLEL_WORK)
+        return work >= AWAKE
+    return Relation(work, ">=", AWAKE)

@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from ....ir.cost.limits import PASS, STORED
+from ....ir.cost.statements import statement_work
 from ....ir.indices.index import symbols_of
 from ....ir.kernels.kernel import (
     Apply,
@@ -32,7 +34,6 @@ from ....ir.record import record, replace
 from ....ir.scalar.primitives import PRIMITIVES
 from ....ir.types import TensorType
 
-DEAR = 12  # additions of a round that are worth to be a part
 ROWS = 8   # at most
 
 
@@ -190,8 +191,8 @@ def repeated(body: Sequence[Stmt], index: str, states: Collection[str]) -> set[i
         elif isinstance(stmt, Index):
             costs[at] = cost + turning
         elif isinstance(stmt, Apply):
-            cost += PRIMITIVES[stmt.prim].cost if cost else 0
-            if cost <= 3:
+            cost += statement_work(stmt) if cost else 0
+            if cost < STORED:
                 costs[at] = cost
     return set(costs)
 
@@ -201,10 +202,10 @@ def _merged(body: Sequence[Stmt], levels: Sequence[int], free: Collection[int]) 
     work = dict[int, int]()
     for at, stmt in enumerate(body):
         if isinstance(stmt, Apply) and at not in free:
-            work[levels[at]] = work.get(levels[at], 0) + PRIMITIVES[stmt.prim].cost
+            work[levels[at]] = work.get(levels[at], 0) + statement_work(stmt)
     now, target = dict[int, int](), 1
     for level in sorted(set(levels)):
-        if level % 2 == 0 and work.get(level, 0) >= DEAR:
+        if level % 2 == 0 and work.get(level, 0) >= PASS:
             now[level], target = level, level + 1
         else:
             now[level] = target
