@@ -5,7 +5,7 @@
 A branch ends the kernel before it, and has one or more on each way; so has a loop around it that
 might have been one kernel. A way that is not taken can be computed all the same if nothing of it
 can fail: elementwise nodes without a check, and views. It is, where both ways together are at most
-``MOST`` additions. Elements are chosen as they are, so no bit changes.
+``LAUNCH`` additions. Elements are chosen as they are, so no bit changes.
 
 A branch that ends the loop around it stays one: the next round would wait for what decides that.
 
@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...ir.cost.limits import LAUNCH
+from ...ir.cost.nodes import kernel_work_of
 from ...ir.graph import Builder, Graph, Node, Value, all_nodes, control_of
 from ...ir.ops.control.region import Branching, Looping
 from ...ir.ops.op import Kind
@@ -25,7 +27,6 @@ from ...ir.ops.table import OPS
 from ...ir.types import BOOL, TensorType
 from ..clone import Clone, map_branches
 
-MOST = 256  # about what a launch costs
 _FLAG = TensorType(BOOL, ())
 
 
@@ -72,11 +73,11 @@ def _is_cheap(bodies: Sequence[Graph]) -> bool:
     for node in (node for body in bodies for node in body.nodes):
         if node.op.kind not in (Kind.MAP, Kind.VIEW) or node.op.check is not None:
             return False
-        for value in node.results:
-            if not isinstance(value.type.size, int):
-                return False
-            total += (node.op.cost + 1) * value.type.size
-    return total <= MOST
+        work = kernel_work_of(node)
+        if not isinstance(work, int):
+            return False
+        total += work
+    return total <= LAUNCH
 
 
 def _both(clone: Clone, node: Node, bodies: Sequence[Graph]) -> None:

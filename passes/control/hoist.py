@@ -23,6 +23,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from ...ir.cost.limits import PASS, STORED
 from ...ir.graph import (
     Builder,
     Graph,
@@ -47,7 +48,6 @@ from ..transform.pullback import is_cheap, symbols_within
 from .bodies import live_values
 
 MORE = 16  # times the memory of what rounds read is the most that is made of all of them
-DEAR = 12  # additions that an element costs which is computed of all rounds at once
 FEW = 8    # rounds, of which that is not worth it
 LONG = 1 << 22  # rounds, of more of which elements are not kept
 # What is computed of all rounds at once as it is of one.
@@ -297,7 +297,7 @@ def _dear_elements(
     for node in body.nodes:
         for value in node.results:
             if value in read and value in of_rounds and node.op.kind is Kind.MAP and (
-                    value not in there and _cost(value, there) >= DEAR):
+                    value not in there and _cost(value, there) >= PASS):
                 roots.append(value)
                 there.add(value)
     return roots
@@ -310,7 +310,7 @@ def _answers(
     others = of_rounds - _read_elsewhere(body, of_rounds)
     asked = dict.fromkeys(check.inputs[1] for check in _checks(body, roots, known))
     return [value for value in asked if value in others and value not in roots and _cost(
-        value, known) >= OPS["div"].cost]
+        value, known) >= STORED]
 
 
 def _read_elsewhere(body: Graph, of_rounds: set[Value]) -> set[Value]:

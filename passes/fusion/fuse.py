@@ -15,6 +15,7 @@ region are absorbed through their views (prologues) when recomputing them costs 
 
 from __future__ import annotations
 
+from ...ir.cost.statements import LOAD
 from ...ir.graph import Builder, Graph, Node, Value
 from ...ir.indices.affine import coefficient
 from ...ir.indices.index import Dim, product, row_major, symbol, symbols_of
@@ -48,7 +49,6 @@ from .stored import read_where_stored
 LIMIT = 64  # nodes of one region: past it registers spill and compile time grows
 COPIES = 2  # of a cheap producer, one for each place that its consumer reads it at
 LONG_RUN = 32  # elements from which on vectors of results may be cut where one ends
-CHEAP = 1   # cost of what may be computed again for each element of a packed panel or repeated row
 
 
 def _grow(partition: Partition, node: Node) -> None:
@@ -230,7 +230,7 @@ def _absorbable(
     if not partition.walks.absorbs_evenly(region, target):
         return False
     cheap = (len(region.nodes) <= 6 and times <= COPIES
-             and all(node.op.check is None and node.op.cost <= CHEAP for node in region.nodes))
+             and all(node.op.check is None and node.op.cost <= LOAD for node in region.nodes))
     if Kind.CONTRACT in target.kinds:
         return cheap
     grows = _is_more(product(target.extents), product(region.extents))

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ...ir.cost.limits import NEAR, STORED
 from ...ir.graph import Graph, Node, Value
 from ...ir.indices.index import plain_symbol
 from ...ir.indices.space import is_transparent
@@ -25,9 +26,7 @@ from .copies import copied
 from .partition import Groups, Partition
 from .region import Region
 
-CHEAP = 4          # additions that a node costs which may be computed again: a division
-MOST = 16          # that all costs which is computed again for one value
-LARGE = 32 << 10   # bytes of a value that is worth it
+MOST = 4 * STORED  # additions that all costs which is computed again for one value
 UNKNOWN = 1 << 40  # taken for the size of what has a named one
 
 
@@ -158,13 +157,13 @@ class _Values:
 
 
 def _is_cheap(node: Node) -> bool:
-    return node.op.kind is Kind.MAP and node.op.cost <= CHEAP and node.op.check is None and (
+    return node.op.kind is Kind.MAP and node.op.cost <= STORED and node.op.check is None and (
         not node.op.can_fail and not node.after and not node.op.awaits)
 
 
 def _is_large(value: Value) -> bool:
     size = value.type.nbytes
-    return not isinstance(size, int) or size >= LARGE
+    return not isinstance(size, int) or size >= NEAR
 
 
 def _weight(values: Iterable[Value]) -> int:

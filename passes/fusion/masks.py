@@ -10,6 +10,7 @@ So each region that reads one has nodes of its own for it, and its kernel knows 
 
 from __future__ import annotations
 
+from ...ir.cost.statements import LOAD
 from ...ir.graph import Graph, Node, Value
 from ...ir.indices.space import is_transparent
 from ...ir.ops.op import Kind
@@ -57,8 +58,8 @@ def _told_by_places(graph: Graph) -> dict[Value, int]:
     """Values that follow from places and single numbers, and of how many nodes each is made."""
     told: dict[Value, int] = {}
     for node in graph.nodes:
-        if node.op.kind not in (Kind.MAP, Kind.VIEW) or node.op.check is not None or (
-                node.op.effect is not None) or node.op.cost > 1 or node.results[0].type.rank == 0:
+        if node.op.kind not in (Kind.MAP, Kind.VIEW) or node.results[0].type.rank == 0 or (
+                node.op.check is not None or node.op.effect is not None or node.op.cost > LOAD):
             continue
         if all(value in told or value.type.rank == 0 for value in node.inputs):
             size = 1 + sum(told.get(value, 0) for value in node.inputs)

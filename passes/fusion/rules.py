@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from ...ir.cost.limits import FAR, MIDDLE, NEAR, PASS, SPREAD
 from ...ir.graph import Node, Value, constant_of
 from ...ir.indices.index import Dim, product
 from ...ir.indices.space import Index, is_chain, own_dims
@@ -16,15 +17,12 @@ from ...ir.plans.stack import SCRATCH_BYTES
 from .nesting import SHORT, loops_nest, sums_of
 from .region import Region, axes_of, in_order, runs_of
 
-HEAVY = 8    # additions that an element costs, from which on vectors pay for a pass of their own
 MANY = 128   # rows that make several tasks
-FEW = 1 << 20         # steps of a loop that one core has done before others have woken up
-LARGE = 16 << 20      # bytes that no cache of one core holds
 # Rows of a product that a task keeps with others of its block. A block of long ones lies beyond the
 # caches and reads the operands from there: it takes many rows to be faster than a product that is
 # stored, or a product that is too large to store.
-ROW_BYTES = 32 << 10
-LONG_ROW_BYTES, LONG_ROWS = 256 << 10, 1024
+ROW_BYTES = NEAR
+LONG_ROW_BYTES, LONG_ROWS = MIDDLE, 1024
 HUGE_ROW_BYTES, HUGE = 4 << 20, 1 << 30
 GPU_ROW_BYTES = 1 << 10  # of a row beside a product on a GPU, of which a program holds a block
 KEPT_BYTES = SCRATCH_BYTES * 3 // 4  # of all values that there are of one row
@@ -44,13 +42,13 @@ def goes_one_by_one(region: Region) -> bool:
 
 def is_wide(region: Region) -> bool:
     """Whether something of a region is worth being computed in vectors, apart from such rows."""
-    return any(node.op.kind is Kind.MAP and node.op.cost >= HEAVY for node in region.nodes)
+    return any(node.op.kind is Kind.MAP and node.op.cost >= PASS for node in region.nodes)
 
 
 def _map_fits(region: Region, node: Node, own: Sequence[Dim | None]) -> bool:
     """Wherever a value of the region is: in full, or where axes have been reduced."""
     index = _closed(own)
-    if node.op.cost >= HEAVY and goes_one_by_one(region):
+    if node.op.cost >= PASS and goes_one_by_one(region):
         return False
     if index is None or not in_order([str(dim) for dim in index if dim != 0], region):
         return False
@@ -128,7 +126,7 @@ def _tasks_suffice(region: Region, node: Node, rows: Dim) -> bool:
     """Whether rows make several tasks, or all that is to be done is little."""
     steps = [product(own_dims(inner)) for inner in (*region.nodes, node)]
     return not isinstance(rows, int) or rows >= MANY or all(
-        isinstance(size, int) and size <= FEW for size in steps)
+        isinstance(size, int) and size <= SPREAD for size in steps)
 
 
 def _rows_can_be_kept(region: Region, node: Node, axes: set[str]) -> bool:
@@ -225,7 +223,7 @@ def is_large(region: Region, node: Node) -> bool:
 def exceeds_caches(region: Region, itemsize: int) -> bool:
     """Whether one product of a region, of perhaps many, is more than caches hold."""
     elements = product(region.axes[axis] for axis in region.product - region.batch)
-    return isinstance(elements, int) and elements * itemsize >= LARGE
+    return isinstance(elements, int) and elements * itemsize >= FAR
 
 
 def _closed(own: Sequence[Dim | None]) -> Index | None:

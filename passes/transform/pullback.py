@@ -9,9 +9,10 @@ cotangent is known when the body has been run; the rest is run later, and reads 
       %n = tanh %s                     %dy = mul %dn, %u      dn is the cotangent
       return %n                        %dh = contract %dy, %w;  %dw = contract %h, %dy
 
-The rule of what is saved. Views and elementwise nodes of at most ``CHEAP`` additions are computed
-again, anything else is saved, and so is what a loop carries. But a value that the later half reads
-is saved itself where all that it is computed from, and is not saved already, has more elements.
+The rule of what is saved. Views and elementwise nodes of at most ``STORED`` additions (a division
+or a square root, but no exponential) are computed again, anything else is saved, and so is what a
+loop carries. But a value that the later half reads is saved itself where all that it is computed
+from, and is not saved already, has more elements.
 What stands behind a barrier, as ``remat`` has it, is computed again in any case, and masks that the
 gradient makes are computed then as elementwise nodes are. So is what counts on a size that the body
 measures (``sized``).
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from ...ir.cost.limits import STORED
 from ...ir.graph import Builder, Graph, Node, Value
 from ...ir.indices.index import Dim, Expr, symbols_of
 from ...ir.indices.walk import evaluate
@@ -35,7 +37,6 @@ from .sized import enclosed
 from .sums import added_to_parts
 from .support import Part, Reach, Support
 
-CHEAP = 4      # additions for an element: a division or a square root, but no exponential
 _ASSUMED = 32  # a size that is not known
 
 Pull = Callable[..., list[Part]]  # see ``reverse``
@@ -149,7 +150,7 @@ class Pullback:
 
 def is_cheap(node: Node) -> bool:
     """Whether a node is rather computed again than its results are kept."""
-    return node.op.kind is Kind.VIEW or (node.op.kind is Kind.MAP and node.op.cost <= CHEAP)
+    return node.op.kind is Kind.VIEW or (node.op.kind is Kind.MAP and node.op.cost <= STORED)
 
 
 def needed(
