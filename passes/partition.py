@@ -27,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
+from ..ir.cost.speed import SEGMENT
 from ..ir.diagnose import Error, error
 from ..ir.graph import (
     Builder,
@@ -42,6 +43,7 @@ from ..ir.graph import (
     with_bodies,
 )
 from ..ir.indices.index import plain_symbol, symbols_of
+from ..ir.machine import CPU
 from ..ir.ops.control.region import Branching, Looping
 from ..ir.ops.op import MEASURED, Kind
 from ..ir.ops.table import OPS
@@ -359,7 +361,8 @@ def _sizes(segment: Segment) -> list[tuple[str, str]]:
 
 
 def _is_light(node: Node) -> bool:
-    """True if it costs little to compute a node late, and no memory to keep its operands."""
+    """True if a node takes no longer than to begin a segment, and no memory to keep its operands:
+    no more would be saved by computing it while another device is waited for."""
     if node.op.kind is Kind.VIEW:
         return True
     size = node.results[0].type.nbytes if len(node.results) == 1 else None
@@ -368,10 +371,7 @@ def _is_light(node: Node) -> bool:
     return (node.op.kind is Kind.MAP and isinstance(size, int)
             and all(isinstance(each, int) for each in kept)
             and sum(each for each in kept if isinstance(each, int)) <= size
-            and node.op.cost * size <= _LIGHT)
-
-
-_LIGHT = 1 << 18  # additions: some 30 microseconds, which is what overlapping them could save
+            and CPU.speed.seconds(node.op.cost * size / F32.itemsize) <= SEGMENT)
 
 
 def _sends(made: Partition) -> Iterator[Send]:

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ...ir.cost.nodes import OPERATIONS
 from ...ir.graph import Graph, Node, Value, control_of
 from ...ir.loc import Loc
 from ...ir.ops.control.region import Branching, Calling, Looping
 from ...ir.ops.op import Kind
 from ...ir.record import field, record
 from ...ir.types import TensorType
-from ...passes.placement.costs import OPERATIONS, Costs
+from ...passes.placement.costs import Costs
 
 CONTAINERS = ("graph", "scope", "segment", "body")  # may hold any boxes; others hold their own
 
@@ -230,7 +231,7 @@ class Drawing:
         """Operations of a node and bytes that it reads and writes, if it stood alone."""
         count = OPERATIONS.get(node.op.kind)
         if count is not None:
-            item.facts["ops"] = int(count(node, self.costs))
+            item.facts["ops"] = int(count(node, self.costs.size))
             item.facts["bytes"] = self._bytes(
                 value.type for value in (*node.inputs, *node.results))
         elif node.op.kind is Kind.VIEW:

@@ -1,9 +1,9 @@
 """What nodes and transfers cost, in seconds: estimates by kind, and times that were measured.
 
-A node does operations of its kind (additions, multiply-adds, elements that are moved) and reads
-and writes bytes; a *speed* says how much of either a device of its kind does in a second. Nodes in
-a fused one are one launch. What was measured goes before all estimates, by the *signature* of a
-node: what it computes, of which sizes, and no names.
+A node does operations of its kind and reads and writes bytes; a *speed* says how much of either a
+device of its kind does in a second (``ir/cost``). Nodes in a fused one are one launch. What was
+measured goes before all estimates, by the *signature* of a node: what it computes, of which sizes,
+and no names.
 
     >>> costs = Costs()
     >>> again = Costs.from_json(costs.measuring({"cpu*1 tanh 1f": 2e-6}).to_json())
@@ -14,36 +14,24 @@ node: what it computes, of which sizes, and no names.
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any
 
+from ...ir.cost.nodes import elements, node_seconds
+from ...ir.cost.speed import SEGMENT, SPEEDS, Speed
 from ...ir.diagnose import error
 from ...ir.graph import Graph, Node, Value, control_of, freeze
 from ...ir.indices.index import Dim, symbols_of
-from ...ir.indices.space import own_dims
 from ...ir.indices.walk import evaluate
 from ...ir.ops.control.region import Branching, Looping
-from ...ir.ops.op import Kind
 from ...ir.record import as_dict, field, record, replace
 from ...ir.types import Device, TensorType
 
 FORMAT = 1
-SHARED = 4e-5  # seconds of a launch from which on workers help
 ROUNDS = 16   # of a loop, where nobody knows
 UNKNOWN = 128  # elements of a dim, where nobody knows
-
-
-@record(frozen=True)
-class Speed:
-    """How fast devices of a kind are: seconds of one launch, operations in a second by kind (what
-    has none is free), bytes of memory in a second; each of these of one worker."""
-
-    launch: float
-    operations: Mapping[str, float]
-    memory: float
 
 
 @record(frozen=True)
@@ -58,15 +46,6 @@ class Link:
         return self.latency + size / self.bandwidth
 
 
-# Measured on one core of a Xeon with AVX-512, float32 (cpu); of data sheets of an H100 (gpu).
-SPEEDS: Mapping[str, Speed] = MappingProxyType({
-    "cpu": Speed(3e-7, MappingProxyType({
-        "map": 3e10, "reduce": 3e10, "contract": 1e11, "gather": 1e9, "scatter": 7e8, "scan": 1e9,
-        "sort": 3e9, "search": 7e8, "host": 1e9}), 6e10),
-    "gpu": Speed(5e-6, MappingProxyType({
-        "map": 2e13, "reduce": 1e13, "contract": 5e13, "gather": 1e11, "scatter": 5e10,
-        "scan": 1e11, "sort": 1e10, "search": 1e10}), 2e12),
-})
 # Between devices of one process, which hand over arrays that the other one has not in its own
 # caches; over a bus; over a network.
 LINKS: Mapping[str, Link] = MappingProxyType({
@@ -84,7 +63,7 @@ class Costs:
 
     speeds: Mapping[str, Speed] = field(default_factory=lambda: SPEEDS)
     links: Mapping[str, Link] = field(default_factory=lambda: LINKS)
-    call: float = 2e-6
+    call: float = SEGMENT
     sizes: Mapping[str, int] = field(default_factory=dict)
     measured: Mapping[str, float] = field(default_factory=dict)
 
@@ -110,7 +89,7 @@ class Costs:
             return 0.0
         moved = sum(self.bytes(value.type) for value in (*node.inputs, *node.results))
         spent = max(work, moved / speed.memory)
-        return speed.launch + spent / (workers if kind == "cpu" and spent >= SHARED else 1)
+        return speed.launch + (speed.shared(spent, workers) if kind == "cpu" else spent)
 
     def operations(self, nodes: Iterable[Node], device: Device) -> float:
         """How long a device computes for nodes of one launch, memory and launching aside."""
@@ -129,9 +108,7 @@ class Costs:
             control = control_of(node)
             if isinstance(control, Looping):  # a loop that is one kernel
                 total += self._rounds(control) * self._work(control.body.nodes, speed)
-            rate = speed.operations.get(node.op.kind.value)
-            if rate is not None:
-                total += OPERATIONS[node.op.kind](node, self) / rate
+            total += node_seconds(node, speed, self.size)
         return total
 
     def size(self, dim: Dim) -> int:
@@ -142,7 +119,7 @@ class Costs:
 
     def elements(self, shape: Iterable[Dim]) -> float:
         """How many elements a shape has."""
-        return float(math.prod(map(self.size, shape)))
+        return elements(shape, self.size)
 
     def bytes(self, type_: TensorType) -> float:
         """Bytes of a value."""
@@ -217,27 +194,3 @@ class Costs:
 def measured_as(kind: str, workers: int, signature: str) -> str:
     """What a measured time is kept under."""
     return f"{kind}*{workers} {signature}"
-
-
-def _logarithm(size: float) -> float:
-    return max(1.0, math.log2(max(size, 1.0)))
-
-
-# How many operations a node is, by its kind; of kinds that are not here, none.
-OPERATIONS: Mapping[Kind, Callable[[Node, Costs], float]] = MappingProxyType({
-    Kind.MAP: lambda node, costs: node.op.cost * costs.elements(node.results[0].shape),
-    Kind.REDUCE: lambda node, costs: costs.elements(node.inputs[0].shape),
-    Kind.CONTRACT: lambda node, costs: 2 * costs.elements(own_dims(node)),
-    Kind.GATHER: lambda node, costs: costs.elements(node.results[0].shape),
-    Kind.SCATTER: lambda node, costs: costs.elements(node.inputs[-1].shape),
-    Kind.SCAN: lambda node, costs: costs.elements(node.results[0].shape),
-    Kind.SORT: lambda node, costs: costs.elements(node.inputs[0].shape) * _logarithm(
-        costs.size(node.inputs[0].shape[-1]) if node.inputs[0].shape else 1),
-    Kind.COMPRESS: lambda node, costs: costs.elements(node.inputs[0].shape),
-    Kind.SEARCH: lambda node, costs: costs.elements(node.results[0].shape) * _logarithm(
-        costs.elements(node.inputs[0].shape)),
-    Kind.HOST: lambda node, costs: sum(
-        costs.elements(value.shape) * (
-            costs.size(value.shape[-1]) if node.op.room == "linalg" and value.shape else
-            _logarithm(costs.elements(value.shape))) for value in node.inputs),
-})

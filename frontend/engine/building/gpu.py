@@ -13,10 +13,11 @@ import os
 from collections.abc import Iterable, Sequence
 from types import MappingProxyType
 
+from ....ir.cost.speed import SPEEDS, Speed
 from ....ir.diagnose import error
 from ....ir.record import replace
 from ....ir.types import Device
-from ....passes.placement.costs import SPEEDS, Costs, Link, Speed
+from ....passes.placement.costs import Costs, Link
 from ....runtime.device.cuda import Cuda, find_driver
 from ....runtime.device.interpreted import Interpreted
 from ...face.loading import load
