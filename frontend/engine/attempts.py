@@ -113,10 +113,10 @@ class Attempts:
             raise before.unknown  # of NumPy: what is known cannot be written
         if not _is_outside(found, call):
             loops = request.loops.after(found)
-            if loops is not None and loops.unrolls and found.optional and (
-                    before.optional is None and not _numbers(found, call)):
-                before.optional = found.problem
-                return call, replace(request, optional=True, loops=Loops())
+            if loops is not None and loops.unrolls and not _numbers(found, call):
+                told = _with_names(found, request, before)
+                if told is not None:
+                    return call, told
             if loops is not None:
                 return call, replace(request, loops=loops)
         if found.measured and request.rounds and not found.static:
@@ -137,9 +137,9 @@ class Attempts:
                 names = _numbers(found, call)
                 if found.capacity and not request.capacity and not names:
                     return call, replace(request, capacity=self.capacity, loops=Loops())
-                if found.optional and before.optional is None and not names:
-                    before.optional = problem
-                    return call, replace(request, optional=True, loops=Loops())
+                told = None if names else _with_names(found, request, before)
+                if told is not None:
+                    return call, told
                 if not names and (before.first is not None or not call.numbers(int)):
                     self._fix(before.fixed)
                     raise before.optional or before.first or problem
@@ -207,6 +207,17 @@ class Attempts:
     def _fix(self, reasons: Mapping[str, str]) -> None:
         """Have just these arguments be static by themselves, from now on."""
         self.fixed, self.signature = reasons, self.signature.with_fixed(reasons)
+
+
+def _with_names(found: Need, request: Request, before: _Before) -> Request | None:
+    """What to try where names may be None, or have no value, on some ways."""
+    if not found.unbound <= request.unbound:
+        before.optional = before.optional or found.problem
+        return replace(request, unbound=request.unbound | found.unbound, loops=Loops())
+    if found.optional and not request.optional:
+        before.optional = before.optional or found.problem
+        return replace(request, optional=True, loops=Loops())
+    return None
 
 
 def _with_sizes_told_otherwise(request: Request, found: Need) -> Request | None:

@@ -298,8 +298,9 @@ class Programs:
             differences = [] if unfit or not told else self._recompiles.differences(
                 before, key, call, old or failed, self.fixed, self._trial)
             made = self._make(call, request, start) if not self._shares or self._made else recent(
-                f"program {request.capacity} {request.optional}", self._function, call.leaves,
-                call.structure, lambda: self._make(call, request, start), without_arrays,
+                f"program {request.capacity} {request.optional} {sorted(request.unbound)}",
+                self._function, call.leaves, call.structure,
+                lambda: self._make(call, request, start), without_arrays,
                 functools.partial(with_arrays, self._function))
             if isinstance(made, Need):
                 return made

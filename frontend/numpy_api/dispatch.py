@@ -59,6 +59,14 @@ _OF_UFUNCS = frozenset((np.clip, np.fix, np.isposinf, np.isneginf, np.percentile
                          np.quantile, np.nanpercentile, np.nanquantile))
 _FOLDS = frozenset(("reduce", "accumulate", "reduceat"))
 _SUMS = frozenset((np.add, np.multiply))  # which widen integers, and take dtype= themselves
+_FOR_ALL = frozenset((np.equal, np.not_equal))  # which have an answer for any object
+
+
+def _without_none(ufunc: np.ufunc, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The operands; what is None is found out here, before dtypes are asked for."""
+    if ufunc in _FOR_ALL or all(x is not None for x in operands):
+        return operands
+    return tuple([to_tracer(x) if x is None else x for x in operands])
 
 
 class NumpyApi:
@@ -73,6 +81,7 @@ class NumpyApi:
         return "" if ufunc in ufuncs.ROWS else ufunc.__name__
 
     def operator(self, ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
+        operands = _without_none(ufunc, operands)
         if grids.first_grid(operands) is not None:
             return self._gridded(ufunc, operands, {})
         chosen = masks.first_chosen(operands)
@@ -86,6 +95,8 @@ class NumpyApi:
     def ufunc(
         self, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
+        if method == "__call__":
+            inputs = _without_none(ufunc, inputs)
         grid = grids.first_grid(inputs)
         if grid is not None:
             return grid.__array_ufunc__(ufunc, method, *inputs, **options)

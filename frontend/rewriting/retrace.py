@@ -35,14 +35,17 @@ def attempt_as_written(
         if isinstance(found, Traced):
             return found
         problem: Exception | None = None
+        unbound = found.unbound
         if isinstance(found.problem, NameError):
             problem = _without_value(found.problem)
+            if problem is not None:
+                unbound = frozenset((lost_name(found.problem),))
         elif isinstance(found.problem, RecursionError):
             problem = error(
                 "W201", "the function calls itself without an end while it is traced: the number "
                         "that ends it is not known then", locs=definition(function),
                 hint="pass the number as a static argument, or write a loop")
-        return found if problem is None else replace(found, problem=problem)
+        return found if problem is None else replace(found, problem=problem, unbound=unbound)
 
 
 def trace_as_written(function: Callable[..., Any], call: Call, **options: Any) -> Traced:

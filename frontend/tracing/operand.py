@@ -28,6 +28,8 @@ from .extents import size_of
 from .values.numbers import numbers_behind
 from .values.tracer import SymbolicDim, Tracer, wrap_dim
 
+NO_OPERAND = "None is computed with"  # of a trace that finds out that a name may be None
+
 Kind = np.dtype[Any] | type  # a dtype, or int, float, complex for a weak number
 
 _BOOL = np.dtype(bool)
@@ -131,9 +133,25 @@ def to_tracer(x: Any, dtype: np.dtype[Any] | None = None) -> Tracer:
     elif isinstance(x, Selection):
         tracer = x.settled()
     else:
-        raise error("W112", f"{type(x).__name__} is no operand of a traced computation",
-                    hint="pass NumPy arrays or numbers")
+        problem = error("W112", f"{type(x).__name__} is no operand of a traced computation",
+                        hint="pass NumPy arrays or numbers")
+        if x is None and ctx.parent is not None:
+            return _in_the_place_of_none(problem)
+        raise problem
     return tracer if dtype is None else cast(tracer, dtype)
+
+
+def _in_the_place_of_none(problem: Error) -> Tracer:
+    """What a region computes with where a name is None of which it is not known yet that it has a
+    value on other ways: it is traced again. Raises the problem where names may not be None; so does
+    the trace if this is there in the end."""
+    ctx = current()
+    ctx.asked.optional = True
+    if not ctx.request.optional:
+        raise problem
+    ctx.asked.nothing = ctx.asked.nothing or problem
+    made = ctx.emit("ensure", constant(0), constant(-1, np.dtype(np.int64)), message=NO_OPERAND)
+    return Tracer(made.ctx, made.value, weak=True)
 
 
 def constant(x: Any, dtype: np.dtype[Any] | None = None, shape: tuple[Dim, ...] = ()) -> Tracer:

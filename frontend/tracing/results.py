@@ -16,7 +16,7 @@ from ..face import tree
 from ..face.source import definition
 from .arrays.filtered import FilteredList, Listed
 from .arrays.grid import Grid
-from .arrays.maybe import is_maybe
+from .arrays.maybe import is_optional
 from .arrays.selection import Selection
 from .arrays.variable import Variable
 from .context.recorder import TraceContext
@@ -80,7 +80,7 @@ def results_of(
             return None
         if _is_said(leaf):
             return tree.Static(leaf)
-        if is_maybe(leaf):
+        if is_optional(leaf):
             return chosen(leaf)
         unknown = isinstance(leaf, Selection) and leaf.known is None
         return chosen(leaf) if unknown or isinstance(leaf, (Grid, FilteredList)) else leaf

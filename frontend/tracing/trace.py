@@ -51,6 +51,7 @@ from .guards.lost import check_kept, check_leaks, check_made, check_unchanged, c
 from .guards.outliving import computed, released, uncomputed
 from .guards.rebound import Rebound
 from .guards.search import Changes, guards_of
+from .operand import NO_OPERAND
 from .results import results_of
 from .values.tracer import Tracer
 
@@ -187,6 +188,9 @@ def _recorded(
                 ctx, function, call.structure, inputs, call.signature)
             written = _written(ctx, entries, inputs)
             check_apart(ctx)
+        if ctx.asked.nothing is not None and any(
+                node.attrs.get("message") == NO_OPERAND for node in all_nodes(ctx.graph)):
+            raise ctx.asked.nothing
         if ctx.asked.measured and asks_where_it_may_not_be(ctx.graph, ctx.asserted is not None):
             raise GivenUpError(Need(measured=True))
         if ctx.request.varying and counts_on_sizes(ctx):

@@ -23,7 +23,7 @@ from ...face.source import user_loc
 from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.growing import NONE, GrowingList, Item, is_item
 from ...tracing.arrays.selection import Selection
-from ..regions.optional import as_maybe, common, has_kind
+from ..regions.optional import as_maybe, common, has_kind, may_be_unbound
 from ..regions.state import UNBOUND
 from .room import ask_room
 
@@ -158,7 +158,7 @@ def forms(
     found: dict[int, Form] = {}
     for at, name in enumerate(names):
         values = [way[at] for way in ways]
-        kind = common(values)
+        kind = common(values, may_be_unbound(name))
         if kind is not None:
             if not all(has_kind(value, kind) for value in values):
                 found[at] = kind, None
@@ -188,7 +188,8 @@ def formed(values: Sequence[Any], wanted: Mapping[int, Form]) -> tuple[Any, ...]
 
     def made(value: Any, item: Any, room: Dim | None) -> Any:
         if room is None:
-            return value if value is UNBOUND else as_maybe(value, item)
+            missing = value is UNBOUND and not (isinstance(item, Item) and item.unbound)
+            return value if missing else as_maybe(value, item)
         return converted(value, item, room) if is_list(value) and fits(value, room) else value
 
     return tuple(made(value, *wanted[at]) if at in wanted else value

@@ -27,7 +27,7 @@ from ..regions.adopting import Adopted
 from ..regions.aliases import parted, returned, shared_alike
 from ..regions.branches import differ, may_be_lost, shown
 from ..regions.nests import Path
-from ..regions.optional import Kind, common, counts_rows, has_kind, kind_of
+from ..regions.optional import Kind, common, counts_rows, has_kind, kind_of, may_be_unbound
 from ..regions.raising import PYTHONS, is_pythons
 from ..regions.sharing import Key, Sharing
 from ..regions.state import (
@@ -253,7 +253,7 @@ class Loop:
     def _grow(self, at: int, name: str, value: Any) -> None:
         """Raises OtherCarryError where a round has changed the length of a list, and the loop has
         to begin with room for all that rounds may add."""
-        kind = common([self.first[at], value])
+        kind = common([self.first[at], value], may_be_unbound(name))
         if counts_rows(kind) and self.rows.setdefault(at, kind) != kind:
             return  # each round has more of them than the one before
         if kind is not None and not (has_kind(self.first[at], kind) and has_kind(value, kind)):
@@ -302,6 +302,10 @@ class Loop:
         of a name if there surely is a round, which the next one does not know."""
         if value is UNBOUND:
             return
+        kind = common([UNBOUND, value], may_be_unbound(name))
+        if kind is not None:
+            self.longer[at] = kind, None
+            raise OtherCarryError
         parts, structure = leaves(value)
         if not name.startswith(RESULT):
             if not (self._may_last(name) and at not in self.dropped

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...tracing.arrays.closed_over import read, read_beside
-from ...tracing.arrays.maybe import is_maybe
+from ...tracing.arrays.maybe import is_optional
 from ...tracing.values.shown import shown_class
 from ...tracing.values.tracer import Tracer
 from .branches import choose
@@ -66,7 +66,7 @@ def chained(left: Any, *links: tuple[str, Part]) -> Any:
 
 def _is(one: Any, other: Any) -> Any:
     """Of Python's truths there are two: a traced one is one of them. None is one on some ways."""
-    if other is None and is_maybe(one):
+    if other is None and is_optional(one):
         return np.logical_not(one.maybe.present)
     if isinstance(other, bool) and isinstance(one, Tracer) and shown_class(one) is bool:
         return one if other else np.logical_not(one)

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ....ir.record import replace
 from ...tracing.arrays.growing import Item
-from ...tracing.arrays.maybe import Maybe, is_maybe
+from ...tracing.arrays.maybe import Maybe, is_maybe, is_optional
 from ...tracing.arrays.selection import Firsts
 from ...tracing.context.active import active
 from ...tracing.context.distance import goes_by_rounds
@@ -92,12 +93,20 @@ def as_maybe(value: Any, kind: Kind) -> Any:
         return value
     if isinstance(kind, Masked):
         return as_masked(value, kind)
-    return as_rows(value, kind) if isinstance(kind, Rows) else Maybe.of(value, kind).bound()
+    if isinstance(kind, Rows):
+        return as_rows(value, kind)
+    return Maybe.of(None if value is UNBOUND else value, kind).bound()
 
 
-def common(values: Sequence[Any]) -> Kind | None:
+def may_be_unbound(name: str) -> str:
+    """A name, if it may have a value on some ways only."""
+    ctx = active()
+    return name if ctx is not None and name in ctx.request.unbound else ""
+
+
+def common(values: Sequence[Any], unbound: str = "") -> Kind | None:
     """What values are like of which some, or items of which, may be None; None where all are known
-    to be there, or none is, or where they are not alike."""
+    to be there, or none is, or where they are not alike. ``unbound``: a name that may have none."""
     first = values[0]
     if all(value is first for value in values):
         return None
@@ -112,30 +121,45 @@ def common(values: Sequence[Any]) -> Kind | None:
         items = [_common_arrays(items) for items in zip(*values, strict=True)]
         if any(items):
             return Slots((at, kind) for at, kind in enumerate(items) if kind is not None)
-    return _common_arrays(values) or _common(values)
+    return _common_arrays(values) or (_common_bound(values, unbound) if unbound else None) or (
+        _common(values))
 
 
 def _common_arrays(values: Sequence[Any]) -> Masked | Rows | None:
     return common_mask(values) or common_rows(values)
 
 
+def _common_bound(values: Sequence[Any], name: str) -> Item | None:
+    """What values are like of which some are missing."""
+    missing = [value is UNBOUND or (is_maybe(value) and bool(value.maybe.item.unbound))
+               for value in values]
+    if not any(missing) or any(value is None or is_optional(value) for value in values):
+        return None
+    found = _joined([value for value in values if value is not UNBOUND])
+    return None if found is None else replace(found, unbound=name)
+
+
 def _common(values: Sequence[Any]) -> Item | None:
-    if not any(value is None or is_maybe(value) for value in values) or any(
+    if not any(value is None or is_optional(value) for value in values) or any(
             value is UNBOUND for value in values):
         return None
-    found: Item | None = None
-    for value in values:
-        if value is not None:
-            item = value.maybe.item if is_maybe(value) else Item.of(value)
-            found = item if found is None or item is None else found.joined(item)
-            if found is None or any(a.shape and a != b for a, b in zip(
-                    found.types, item.types if item is not None else (), strict=True)):
-                return None
+    found = _joined([value for value in values if value is not None])
     ctx = active()
-    if ctx is None or (found is not None and any(
-            goes_by_rounds(ctx, *type_.shape) for type_ in found.types)):
-        return None
-    if found is not None and not ctx.request.optional:
+    if ctx is not None and found is not None and not ctx.request.optional:
         ctx.asked.optional = True
         return None
     return found
+
+
+def _joined(values: Sequence[Any]) -> Item | None:
+    """What values are like, of which all or some are there; None if they are not alike."""
+    found: Item | None = None
+    for value in values:
+        item = value.maybe.item if is_maybe(value) else Item.of(value)
+        found = item if found is None or item is None else found.joined(item)
+        if found is None or any(a.shape and a != b for a, b in zip(
+                found.types, item.types if item is not None else (), strict=True)):
+            return None
+    ctx = active()
+    return None if ctx is None or (found is not None and any(
+        goes_by_rounds(ctx, *type_.shape) for type_ in found.types)) else found

@@ -24,7 +24,7 @@ from ...tracing.arrays.buffer import Buffer, TracedBuffer
 from ...tracing.arrays.chosen import Chosen
 from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.growing import GrowingList
-from ...tracing.arrays.maybe import Maybe, is_maybe
+from ...tracing.arrays.maybe import Maybe, is_maybe, is_optional
 from ...tracing.arrays.variable import Variable
 from ...tracing.context.active import context_for, current
 from ...tracing.context.recorder import TraceContext
@@ -350,7 +350,7 @@ def truth(x: Any) -> Any:
         return x.shape[0] > 0
     if isinstance(x, Range):
         return x.rounds > 0
-    if is_maybe(x):
+    if is_optional(x):
         there, value = x.maybe.present, x.maybe.value
         return there if isinstance(value, tuple) else np.logical_and(there, truth(value))
     if not is_traced(x):

@@ -44,7 +44,7 @@ class Memory:
         """All of the memory as a plain array."""
         owner = self.owner()
         assert owner is not None
-        whole: Array = _plain(owner)
+        whole: Array = plain(owner)
         return whole
 
     def trace(self) -> None:
@@ -129,7 +129,7 @@ class Buffer(np.ndarray[Any, Any]):
         found: Tracer | None = self.__dict__.get("_tracer")
         if found is None:
             assert memory.tracer is not None
-            place = place_of(_plain(self), memory.whole)
+            place = place_of(plain(self), memory.whole)
             found = place.taken(memory.tracer)
             found.made = True  # no number, though it may be without dims
             if found.ctx is memory.ctx:  # in the body of a branch or a loop it is one of that
@@ -145,10 +145,10 @@ class Buffer(np.ndarray[Any, Any]):
                              stem=ctx.api.stem(ufunc))
         if any(_has_its_own(x) for x in (*inputs, *out)):
             return NotImplemented
-        plain = {key: _plain(value) for key, value in options.items()}
+        given = {key: plain(value) for key, value in options.items()}
         if out:
-            plain["out"] = tuple(map(_plain, out))
-        result = getattr(ufunc, method)(*map(_plain, inputs), **plain)
+            given["out"] = tuple(map(plain, out))
+        result = getattr(ufunc, method)(*map(plain, inputs), **given)
         return (out[0] if len(out) == 1 else out) if out else own(result, inputs)
 
     def __array_function__(
@@ -166,7 +166,7 @@ class Buffer(np.ndarray[Any, Any]):
         ctx = RECORDING.get()
         if ctx is None or self.is_traced or self.memory().ctx is ctx:
             return self.traced()[index]
-        table: Array = _plain(self).copy()  # made around the body that is traced, which reads it
+        table: Array = plain(self).copy()  # made around the body that is traced, which reads it
         read: Tracer = ctx.apply(lambda: Tracer(ctx, ctx.constant(table).value), ())
         read.plain = self
         return read[index]
@@ -380,14 +380,15 @@ def unwrapped(x: Any) -> Any:
     return x
 
 
-def _plain(x: Any) -> Any:
+def plain(x: Any) -> Any:
+    """A buffer as NumPy's array of the same memory; anything else as it is."""
     return np.ndarray.view(x, np.ndarray) if isinstance(x, Buffer) else x
 
 
 def _shares(view: Array, base: Array) -> bool:
     """True if NumPy made ``view`` of the memory of ``base`` rather than of its own."""
     return view.base is not None and view.size > 0 and np.may_share_memory(
-        _plain(view), _plain(base))
+        plain(view), plain(base))
 
 
 def _has_its_own(x: Any) -> bool:

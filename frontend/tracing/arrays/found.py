@@ -13,14 +13,14 @@ from ..spec import Spec
 from .filtered import FilteredList, Listed
 from .grid import Grid
 from .growing import GrowingList, ReturnedList
-from .maybe import Returned, is_maybe
+from .maybe import Returned, is_optional
 from .selection import Selection
 
 
 def found(leaf: Any) -> Any:
     """Chosen elements as an array, or as what Python makes a list of; the parts of what may be None
     and of lists of tuples; None for anything else."""
-    if is_maybe(leaf):
+    if is_optional(leaf):
         return Returned(leaf.maybe)
     if isinstance(leaf, GrowingList) and leaf.item.structure != tree.LEAF:
         return ReturnedList(leaf)

@@ -28,6 +28,7 @@ from ..context.distance import tell_bound
 from ..operand import broadcast, cast, shape_of, to_tracer
 from ..spec import Spec
 from ..values.tracer import SymbolicDim, Tracer
+from .buffer import Buffer, plain
 from .filtered import FilteredList, changing
 from .selection import Selection
 
@@ -39,13 +40,15 @@ FULL = "a list has become longer than there is room for"
 class Item:
     """What all items of a list are like: their nest, and of each leaf its type and whether it is a
     number of Python's. ``open``: nobody knows how many there may be, so that a step fails in which
-    the list is full. ``ring``: the list has a traced start."""
+    the list is full. ``ring``: the list has a traced start. ``unbound``: the name that has such a
+    value, or none."""
 
     structure: tree.TreeDef
     types: tuple[TensorType, ...]
     weak: tuple[bool, ...]
     open: bool = False
     ring: bool = False
+    unbound: str = ""
 
     @staticmethod
     def of(value: Any, rows: bool = False) -> Item | None:
@@ -55,10 +58,10 @@ class Item:
         if not is_item(value, rows):
             return None
         leaves, structure = tree.flatten(value)
-        traced = [current().apply(to_tracer, (leaf,)) for leaf in leaves]
-        if type(value) is list and any(x.ndim for x in traced):
+        kinds = [_kind_of_leaf(leaf) for leaf in leaves]
+        if type(value) is list and any(type_.shape for type_, _ in kinds):
             return None  # an array that may be written to by its other name
-        return Item(structure, tuple(x.type for x in traced), tuple(x.weak for x in traced))
+        return Item(structure, tuple(type_ for type_, _ in kinds), tuple(weak for _, weak in kinds))
 
     def joined(self, other: Item) -> Item | None:
         """What items of both are like, of dtypes that hold both; None if they differ in more."""
@@ -483,6 +486,15 @@ def is_item(value: Any, rows: bool = False) -> bool:
     if type(value) is tuple or (rows and type(value) is list):
         return bool(value) and all(map(is_item, value))
     return isinstance(value, (Tracer, np.ndarray, np.generic, bool, int, float, complex))
+
+
+def _kind_of_leaf(leaf: Any) -> tuple[TensorType, bool]:
+    """The type of a leaf, and whether it is a number of Python's."""
+    if isinstance(leaf, Buffer):  # one that a way of an if has made has no value behind it
+        array = plain(leaf)
+        return TensorType(as_dtype(array.dtype), array.shape), False
+    made = current().apply(to_tracer, (leaf,))
+    return made.type, made.weak
 
 
 def _is_number(at: Any) -> bool:

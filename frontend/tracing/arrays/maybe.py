@@ -6,7 +6,8 @@
     return best                       None, or the number, as the program says
     y[best] = 1                       the value: the step fails where there is none
 
-``best is None`` asks whether there is one. The check is where the value is used.
+``best is None`` asks whether there is one. The check is where the value is used. A name that some
+ways do not bind is such a value, too, but for that question.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from .buffer import Buffer
 from .growing import Item
 
 NOTHING = "None stands where a value is needed"
+UNBOUND = "{} is read where it has no value: no way that binds it was taken"
 
 
 @record(frozen=True)
@@ -41,7 +43,7 @@ class Maybe:
     @staticmethod
     def of(value: Any, item: Item) -> Maybe:
         """A value as one that may be None, from now on."""
-        if is_maybe(value):
+        if is_maybe(value) and value.maybe.item.unbound == item.unbound:
             found: Maybe = value.maybe
             return found if found.item == item else Maybe(item, found.present, tuple(
                 cast(part, type_.dtype.numpy)
@@ -79,7 +81,9 @@ class Maybe:
         def checked(base: Any) -> Any:
             there: Any = cast(to_tracer(self.present), I64.numpy) - 1
             spare = there if not base.ndim else broadcast(there, base.type.shape)
-            return current().emit("ensure", base, spare, message=NOTHING)
+            name = self.item.unbound
+            return current().emit("ensure", base, spare,
+                                  message=UNBOUND.format(name) if name else NOTHING)
 
         found = current().apply(checked, (part,))
         made = Tracer(found.ctx, found.value, weak=weak)
@@ -118,7 +122,13 @@ class MaybeTuple(tuple[Any, ...]):
 
 
 def is_maybe(value: Any) -> bool:
+    """Whether there may be no value."""
     return type(value) in (MaybeArray, MaybeTuple)
+
+
+def is_optional(value: Any) -> bool:
+    """Whether a value may be None, and not just missing."""
+    return is_maybe(value) and not value.maybe.item.unbound
 
 
 class Returned:

@@ -41,6 +41,7 @@ class Need:
     outside: bool = False
     capacity: bool = False  # for lists of which nobody knows how long they become
     optional: bool = False  # names that are None on some ways only
+    unbound: frozenset[str] = frozenset()  # names that were read, and have a value on some ways
     loop: bool = False      # one more is known that had better be a loop of the program
     straight: bool = False  # loops that do not branch had better be, too: they draw many nodes
     known: int = 0  # of which arrays from around the numbers had better be known (``Known``)
@@ -126,6 +127,7 @@ class Loops:
 class Request:
     """What a trace may do. ``capacity``: for how many items there is room in lists of which nobody
     knows how long they become, none if it is 0. ``optional``: names may be None on some ways.
+    ``unbound``: names that may have a value on some ways only, which fails where they are read.
     ``flags``: bools among the arguments rather become static than that the program branches on
     them. ``inout``: arrays among the arguments, and those from around, may be written to, which
     the caller then sees. ``known``: of which arrays from around the numbers are (``Known``), but
@@ -138,6 +140,7 @@ class Request:
 
     capacity: int = 0
     optional: bool = False
+    unbound: frozenset[str] = frozenset()
     flags: bool = False
     inout: bool = False
     known: int = 0
@@ -164,6 +167,7 @@ class Asked:
             Error, tuple[frozenset[str], bool, bool]] = WeakKeyDictionary()
         self.capacity: Error | None = None  # of the list that has asked for it
         self.optional = False
+        self.nothing: Error | None = None  # of who has computed with None in a region
         self.measured = False  # sizes, or told by rounds, where a whole array would have done
         self.counts = False    # sizes go by rounds of which nobody knows how many
         self.rounds = 0        # of loops that were traced round by round
