@@ -38,8 +38,9 @@ def attempt_as_written(
         unbound = found.unbound
         if isinstance(found.problem, NameError):
             problem = _without_value(found.problem)
-            if problem is not None:
-                unbound = frozenset((lost_name(found.problem),))
+            name = lost_name(found.problem)
+            if isinstance((LOST.get() or {}).get(name), str):  # and has no value of another type
+                unbound = frozenset((name,))
         elif isinstance(found.problem, RecursionError):
             problem = error(
                 "W201", "the function calls itself without an end while it is traced: the number "

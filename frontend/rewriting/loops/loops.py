@@ -88,8 +88,7 @@ def for_(
         return
     if isinstance(items, Selection) and items.known is None:
         _counted(items.__getitem__, items.shape[0], asks, body, go_on, get, put, names,
-                 most=items.room if isinstance(items, GrowingList) else
-                 items.array.type.shape[0])
+                 most=_most_items(items))
         return
     if isinstance(items, Zipped) and isinstance(items.count, Tracer):
         most = most_of(items)
@@ -125,6 +124,15 @@ def for_(
             return
         check()
         body(item)
+
+
+def _most_items(items: Selection) -> Dim:
+    """How many there may be. What nobody knows is not how many rounds there may be: lists that grow
+    by these would have room for all that there may be in the next round, and so on."""
+    if not isinstance(items, GrowingList):
+        size: Dim = items.array.type.shape[0]
+        return size
+    return ENDLESS if items.item.open else items.room
 
 
 def _of_chosen(

@@ -4,6 +4,7 @@
     peaks.append(i)               name, object or function can get to have the list: its items, its
     peaks = np.array(peaks)       methods, NumPy's functions and those that ask for its length;
                                   from here on the name is another thing's
+    stack = peaks                 one is handed on where it is not read by its old name (``moves``)
 
 Such a list may become another thing where its length is decided when the function runs.
 """
@@ -13,7 +14,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator, Sequence
 
-from ....ir.record import record
+from ....ir.record import record, replace
+from .moves import Move, moves_of
 from .names import RUNTIME, Place, begin_of, changed_by_ours, end_of, here
 
 GROWING = frozenset({"append", "pop", "extend", "clear"})
@@ -36,6 +38,7 @@ class OwnLists:
     lives: tuple[tuple[str, Place, Place], ...] = ()
     trusted: tuple[str, ...] = ()  # names of modules and builtins that it relies on
     rows: frozenset[str] = frozenset()  # names of whose lists' items nobody has one that is a list
+    moved: frozenset[ast.AST] = frozenset()  # assignments after which such a name has none any more
 
     def at(self, node: ast.AST) -> frozenset[str]:
         """The names of such lists where a node stands."""
@@ -48,7 +51,7 @@ class OwnLists:
     def with_names(self, names: Collection[str], rows: Collection[str] = ()) -> OwnLists:
         """These and other names that have such lists everywhere, some with such ``rows``."""
         more = tuple([(name, _START, _END) for name in sorted(names)])
-        return OwnLists((*self.lives, *more), self.trusted, self.rows.union(rows))
+        return replace(self, lives=(*self.lives, *more), rows=self.rows.union(rows))
 
     def _names(self, place: Place) -> frozenset[str]:
         return frozenset(name for name, begin, end in self.lives if begin <= place < end)
@@ -58,11 +61,14 @@ def own_lists(function: ast.FunctionDef) -> OwnLists:
     """The names of such lists."""
     found = _Lives(function)
     nodes = [*here(function.body)]
-    fine: set[ast.AST] = set()
+    moves = moves_of(function)
+    fine: set[ast.AST] = {move.source for move in moves}
     for node in nodes:
         fine.update(_reads(node))
         for name, value in bindings(node):
-            if is_new(value) or not _is_made(value):
+            if value in fine and isinstance(value, ast.Name):
+                found.note(found.new, name, node, binds=True)
+            elif is_new(value) or not _is_made(value):
                 found.note(found.new if is_new(value) else found.shared, name, node, binds=True)
         for name in _grown(node):
             found.note(found.growing, name, node)
@@ -82,7 +88,11 @@ def own_lists(function: ast.FunctionDef) -> OwnLists:
     found.anywhere.update(each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg))
     trusted = {name.id for name in nodes if isinstance(name, ast.Name) and isinstance(
         name.ctx, ast.Load) and name.id in _MODULES | _ASKING | _LAZY}
-    return OwnLists(tuple(found.own()), tuple(sorted(trusted)), _with_rows(nodes))
+    found.tie(moves)
+    own = OwnLists(tuple(found.own()), tuple(sorted(trusted)), _with_rows(nodes))
+    return replace(own, moved=frozenset(
+        move.node for move in moves if move.ends and move.source.id in own.at(move.source)
+        and move.target in own.after(move.node)))
 
 
 def _with_rows(nodes: Sequence[ast.AST]) -> frozenset[str]:
@@ -96,6 +106,9 @@ def _with_rows(nodes: Sequence[ast.AST]) -> frozenset[str]:
                     len(node.args) == 1 and _is_row(node.args[0])):
             grown.add(node.func.value.id)
             fine.add(node.func.value)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(
+                node.value.func, ast.Attribute) and node.value.func.attr in ("pop", "clear"):
+            fine.add(node.value.func.value)  # nobody takes what is popped
         if isinstance(node, ast.Call) and (
                 isinstance(node.func, ast.Attribute) or getattr(node.func, "id", "") == "len") and (
                 only_asks(node.func)):
@@ -137,9 +150,28 @@ class _Lives:
     def note(self, kind: set[tuple[str, int]], name: str, node: ast.AST, binds: bool = False,
              ) -> None:
         """Something is so of a name where a node stands, or after a statement that ``binds`` it."""
+        kind.add(self._part(name, node, binds))
+
+    def _part(self, name: str, node: ast.AST, binds: bool) -> tuple[str, int]:
         place = begin_of(node)
         part = sum(end <= place for end in self.bounds.get(name, ()))
-        kind.add((name, part + (binds and node in self.binders)))
+        return name, part + (binds and node in self.binders)
+
+    def tie(self, moves: Sequence[Move]) -> None:
+        """What is so of a list's name is so of the one that it was handed on by."""
+        more = True
+        while more:
+            more = False
+            for move in moves:
+                pair = (self._part(move.source.id, move.source, False),
+                        self._part(move.target, move.node, True))
+                for kind in (self.growing, self.shared):
+                    if not kind.isdisjoint(pair) and not kind.issuperset(pair):
+                        kind.update(pair)
+                        more = True
+                self.anywhere.update(*[
+                    (move.source.id, move.target) for name in (move.source.id, move.target)
+                    if name in self.anywhere])
 
     def own(self) -> Iterator[tuple[str, Place, Place]]:
         for name, part in sorted((self.new & self.growing) - self.shared):

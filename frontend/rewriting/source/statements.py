@@ -162,7 +162,11 @@ class _Scope(Expressions, ast.NodeTransformer):
         """A function that gives what a loop calls, if it only computes."""
         return self.calls(node, of_loop(node, self.own, RUNTIME, self.lists.at(node)))
 
-    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt | list[ast.stmt]:
+        if node in self.lists.moved:
+            assert isinstance(node.value, ast.Name)
+            source = ast.copy_location(ast.Name(node.value.id, ast.Store()), node.value)
+            return [node, ast.copy_location(ast.Assign([source], attribute("UNBOUND")), node)]
         self.generic_visit(node)
         if len(node.targets) == 1 and isinstance(target := node.targets[0], ast.Attribute):
             name = ast.Constant(target.attr)

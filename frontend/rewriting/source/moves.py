@@ -1,0 +1,123 @@
+"""Assignments after which the name that was assigned is not read before it is bound again.
+
+    nxt = []                     what is handed on: ``frontier`` is the list's only name from there
+    for u in frontier:           on, as far as anybody can tell
+        nxt.append(u + 1)
+    frontier = nxt
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from ....ir.record import record
+from .names import here
+
+
+@record(frozen=True)
+class Move:
+    """``target = source`` in an assignment; ``ends``: nothing else there binds the source."""
+
+    node: ast.Assign
+    target: str
+    source: ast.Name
+    ends: bool
+
+
+def moves_of(function: ast.FunctionDef) -> list[Move]:
+    """All of them."""
+    found: list[Move] = []
+    for node in here(function.body):
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+            continue
+        pairs = list(_pairs(node.targets[0], node.value))
+        again = {target for target, _ in pairs}
+        for target, value in pairs:
+            if isinstance(value, ast.Name) and target != value.id and (
+                    sum(each.id == value.id for each in ast.walk(node.value)
+                        if isinstance(each, ast.Name)) == 1):
+                if value.id in again:
+                    found.append(Move(node, target, value, False))
+                elif not _Live(value.id, node).after(function):
+                    found.append(Move(node, target, value, True))
+    return found
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    if isinstance(target, ast.Name):
+        yield target.id, value
+    elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(
+            target.elts) == len(value.elts):
+        yield from ((each.id, part) for each, part in zip(target.elts, value.elts, strict=True)
+                    if isinstance(each, ast.Name))
+
+
+class _Live:
+    """Whether a name may be read after a statement as it is bound there: live-variable analysis,
+    from the last statement to the first, over loops until nothing changes."""
+
+    def __init__(self, name: str, node: ast.stmt) -> None:
+        self.name, self.node, self.found = name, node, False
+
+    def after(self, function: ast.FunctionDef) -> bool:
+        self._block(function.body, False, False, False)
+        return self.found
+
+    def _block(self, block: Sequence[ast.stmt], after: bool, leaves: bool, goes_on: bool) -> bool:
+        """Whether it is live before statements: ``after`` them, where a loop is left, and where one
+        goes on."""
+        for each in reversed(block):
+            if each is self.node:
+                self.found |= after
+            after = self._statement(each, after, leaves, goes_on)
+        return after
+
+    def _statement(self, node: ast.stmt, after: bool, leaves: bool, goes_on: bool) -> bool:
+        if isinstance(node, ast.If):
+            return self._reads(node.test) or self._block(
+                node.body, after, leaves, goes_on) | self._block(
+                    node.orelse, after, leaves, goes_on)
+        if isinstance(node, (ast.While, ast.For)):
+            return self._loop(node, after, leaves, goes_on)
+        if isinstance(node, ast.With):
+            before = self._block(node.body, after, leaves, goes_on)
+            return before or any(map(self._reads, node.items))
+        if isinstance(node, (ast.Break, ast.Continue)):
+            return leaves if isinstance(node, ast.Break) else goes_on
+        if self._reads(node):
+            return True
+        if isinstance(node, (ast.Try, ast.Match)):  # who knows how far that gets
+            found = [self._block(block, after, leaves, goes_on)
+                     for block in _blocks(node)]
+            return after or leaves or goes_on or any(found)
+        if isinstance(node, (ast.Return, ast.Raise)):
+            return False
+        return after and not self._binds(node)
+
+    def _loop(self, node: ast.While | ast.For, after: bool, leaves: bool, goes_on: bool) -> bool:
+        end = self._block(node.orelse, after, leaves, goes_on)
+        binds = isinstance(node, ast.For) and self._binds(node.target)
+        asks = isinstance(node, ast.While) and self._reads(node.test)
+        head = end
+        for _ in range(2):  # what is live where a round ends is where the next one begins
+            head = asks or end | (not binds and self._block(node.body, head, after, head))
+        return head or (isinstance(node, ast.For) and self._reads(node.iter))
+
+    def _reads(self, node: ast.AST) -> bool:
+        """Whether a node reads the name, or something in it may later."""
+        return any(isinstance(each, ast.Name) and each.id == self.name and not isinstance(
+            each.ctx, ast.Store) or (isinstance(each, ast.AugAssign) and isinstance(
+                each.target, ast.Name) and each.target.id == self.name) for each in ast.walk(node))
+
+    def _binds(self, node: ast.AST) -> bool:
+        return any(isinstance(each, ast.Name) and each.id == self.name
+                   and isinstance(each.ctx, ast.Store) for each in ast.walk(node))
+
+
+def _blocks(node: ast.Try | ast.Match) -> Iterator[Sequence[ast.stmt]]:
+    if isinstance(node, ast.Match):
+        yield from (case.body for case in node.cases)
+    else:
+        yield from (node.body, node.orelse, node.finalbody)
+        yield from (handler.body for handler in node.handlers)
