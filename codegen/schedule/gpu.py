@@ -15,7 +15,6 @@ from ...ir.kernels.kernel import (
     Reduce,
     Sort,
     Store,
-    summed_axes,
 )
 from ...ir.kernels.tiling import power_of_two
 from ...ir.record import replace
@@ -70,7 +69,7 @@ def _rows_of(kernel: Kernel) -> tuple[str, Order] | None:
     orders = {stmt.order for stmt in kernel.body
               if isinstance(stmt, Reduce) and stmt.order and stmt.axis == vector}
     others = any(isinstance(stmt, Carry | Compress | Ranked) or (
-        isinstance(stmt, Reduce | Contract) and vector not in summed_axes(stmt))
+        isinstance(stmt, Reduce | Contract) and vector not in stmt.summed)
         for stmt in kernel.body)
     order = orders.pop() if len(orders) == 1 and not others else None
     return (vector, order) if vector and order and order.lanes > 1 else None

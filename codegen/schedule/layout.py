@@ -24,8 +24,6 @@ from ...ir.kernels.kernel import (
     Load,
     Reduce,
     Store,
-    index_exprs,
-    summed_axes,
 )
 from ...ir.kernels.tiling import power_of_two
 from ...ir.record import record, replace
@@ -137,7 +135,7 @@ def _small_steps(kernel: Kernel, stmt: Contract) -> Kernel:
     other_loop = any(axis.kind == "seq" and axis.name != stmt.axis for axis in kernel.axes) or any(
         stmt.axis in axes for axes in stores) or any(
         isinstance(other, (Reduce, Contract)) and other is not stmt and (
-            stmt.axis in kernel.value_axes[other.name] or stmt.axis in summed_axes(other))
+            stmt.axis in kernel.value_axes[other.name] or stmt.axis in other.summed)
         for other in kernel.body)
 
     def stepped(axis: Axis) -> Axis:
@@ -161,7 +159,7 @@ def _needs_wide(kernel: Kernel) -> bool:
         assert isinstance(result, int)
         return result
 
-    exprs = [expr for stmt in kernel.body for expr in index_exprs(stmt)]
+    exprs = [expr for stmt in kernel.body for expr in stmt.exprs]
     exprs += [row_major(stmt.indices, kernel.param(stmt.param).type.shape)
               for stmt in kernel.body if isinstance(stmt, (Load, Store))]
     return max(map(magnitude, exprs), default=0) >= 1 << 31

@@ -19,7 +19,6 @@ from .kernel import (
     Stmt,
     Store,
     stages_of,
-    summed_axes,
 )
 
 
@@ -149,8 +148,8 @@ def may_overwrite(kernel: Kernel, stage: Sequence[Stmt], source: str, target: st
                 return False
             behind.add(stmt.name)
     part = replace(kernel, body=tuple(stage))
-    used = frozenset[str]().union(*part.value_axes.values(), *part.effect_axes.values(), *map(
-        summed_axes, stage))
+    used = frozenset[str]().union(*part.value_axes.values(), *part.effect_axes.values(),
+                                  *(stmt.summed for stmt in stage))
     return (kernel.param(source).type == kernel.param(target).type
             and len({stmt.indices for stmt in accesses}) == 1
             and not any(isinstance(stmt, Store) and stmt.accumulate for stmt in accesses)

@@ -117,6 +117,16 @@ class Stmt:
         """Names of the values read, guards and index values included."""
         return ()
 
+    @property
+    def exprs(self) -> tuple[Dim, ...]:
+        """The index expressions that it holds."""
+        return ()
+
+    @property
+    def summed(self) -> tuple[str, ...]:
+        """The axes that it sums over, or takes the end of; the last one fastest."""
+        return ()
+
 
 @record(frozen=True, eq=False)
 class Const(Stmt):
@@ -135,6 +145,10 @@ class Index(Stmt):
     def operands(self) -> tuple[str, ...]:
         return _values(self.expr)
 
+    @property
+    def exprs(self) -> tuple[Dim, ...]:
+        return (self.expr,)
+
 
 @record(frozen=True, eq=False)
 class Load(Stmt):
@@ -147,6 +161,10 @@ class Load(Stmt):
     @cached_property
     def operands(self) -> tuple[str, ...]:
         return _values(*self.indices) + ((self.guard,) if self.guard else ())
+
+    @property
+    def exprs(self) -> tuple[Dim, ...]:
+        return self.indices
 
 
 @record(frozen=True, eq=False)
@@ -175,6 +193,10 @@ class Reduce(Stmt):
     def operands(self) -> tuple[str, ...]:
         return (self.value,)
 
+    @property
+    def summed(self) -> tuple[str, ...]:
+        return (self.axis,)
+
 
 @record(frozen=True, eq=False)
 class Search(Reduce):
@@ -197,6 +219,10 @@ class Contract(Stmt):
     @property
     def operands(self) -> tuple[str, ...]:
         return (self.lhs, self.rhs)
+
+    @property
+    def summed(self) -> tuple[str, ...]:
+        return self.axes
 
     @property
     def axis(self) -> str:
@@ -231,6 +257,10 @@ class Last(Stmt):
     def operands(self) -> tuple[str, ...]:
         return (self.value,)
 
+    @property
+    def summed(self) -> tuple[str, ...]:
+        return (self.axis,)
+
 
 @record(frozen=True, eq=False)
 class Store(Stmt):
@@ -246,6 +276,10 @@ class Store(Stmt):
     def operands(self) -> tuple[str, ...]:
         guard = (self.guard,) if self.guard else ()
         return (self.value, *_values(*self.indices), *guard)
+
+    @property
+    def exprs(self) -> tuple[Dim, ...]:
+        return self.indices
 
     @property
     def meets(self) -> bool:
@@ -271,6 +305,10 @@ class Sort(Stmt):
     @property
     def operands(self) -> tuple[str, ...]:
         return (self.value, *_values(*self.indices))
+
+    @property
+    def exprs(self) -> tuple[Dim, ...]:
+        return self.indices
 
 
 @record(frozen=True, eq=False)
@@ -420,7 +458,7 @@ class Kernel:
     @cached_property
     def loop_axes(self) -> tuple[Axis, ...]:
         """The axes that reductions, contractions and ``seq`` loops run over, outermost first."""
-        names = {name for stmt in self.body for name in summed_axes(stmt)}
+        names = {name for stmt in self.body for name in stmt.summed}
         return tuple(axis for axis in self.axes if axis.name in names or axis.kind == "seq")
 
     @cached_property
@@ -433,7 +471,7 @@ class Kernel:
             for dim in param.type.shape:
                 names |= symbols_of(dim)
         for stmt in self.body:
-            for dim in index_exprs(stmt):
+            for dim in stmt.exprs:
                 names |= symbols_of(dim)
         return tuple(sorted(n for n in names - {a.name for a in self.axes} if n[0] != "%"))
 
@@ -469,13 +507,6 @@ def stages_of(kernel: Kernel) -> list[tuple[Stmt, ...]]:
     return [tuple(stage) for stage in stages]
 
 
-def index_exprs(stmt: Stmt) -> tuple[Dim, ...]:
-    """The index expressions a statement holds."""
-    if isinstance(stmt, (Load, Store, Sort)):
-        return stmt.indices
-    return (stmt.expr,) if isinstance(stmt, Index) else ()
-
-
 _NO_AXES = frozenset[str]()
 
 
@@ -485,15 +516,7 @@ def _depends(
     axes = _NO_AXES
     for operand in stmt.operands:
         axes |= values[operand]
-    for expr in index_exprs(stmt):
+    for expr in stmt.exprs:
         if not isinstance(expr, int):
             axes |= symbols_of(expr) & names
-    summed = summed_axes(stmt)
-    return axes.difference(summed) if summed else axes
-
-
-def summed_axes(stmt: Stmt) -> tuple[str, ...]:
-    """The axes that a statement sums over, or takes the end of; the last one fastest."""
-    if isinstance(stmt, (Reduce, Last)):
-        return (stmt.axis,)
-    return stmt.axes if isinstance(stmt, Contract) else ()
+    return axes.difference(stmt.summed) if stmt.summed else axes

@@ -30,10 +30,8 @@ from ..kernels.kernel import (
     Sort,
     Stmt,
     Store,
-    index_exprs,
     room_of,
     stages_of,
-    summed_axes,
 )
 from ..scalar.primitives import PRIMITIVES, result_dtype
 from ..types import BOOL, I32, I64, DType
@@ -174,7 +172,7 @@ def check_indices(kernel: Kernel) -> Problems:
     """Values in index expressions are integers; the other names are axes or plain dims."""
     dtypes = {stmt.name: stmt.dtype for stmt in kernel.body}
     for stmt in kernel.body:
-        for name in sorted(frozenset[str]().union(*map(symbols_of, index_exprs(stmt)))):
+        for name in sorted(frozenset[str]().union(*map(symbols_of, stmt.exprs))):
             if name.startswith("%"):
                 if not dtypes[name].is_int:
                     yield stmt, f"{name} is an index but no integer"
@@ -257,9 +255,9 @@ def check_reductions(kernel: Kernel) -> Problems:
     """Reductions and products run over an axis that one task runs through."""
     kinds = {axis.name: axis.kind for axis in kernel.axes}
     for stmt in kernel.body:
-        if len(set(summed_axes(stmt))) != len(summed_axes(stmt)):
+        if len(set(stmt.summed)) != len(stmt.summed):
             yield stmt, "an axis is summed over twice"
-        for axis in summed_axes(stmt):
+        for axis in stmt.summed:
             if axis not in kinds:
                 yield stmt, f"there is no axis '{axis}'"
             elif kinds[axis] == "par":
@@ -293,7 +291,7 @@ def check_carries(kernel: Kernel) -> Problems:
 def check_sorts(kernel: Kernel) -> Problems:
     """Rows are sorted to rows, by a kernel that does nothing else; there is room for each."""
     sorts = [stmt for stmt in kernel.body if isinstance(stmt, Sort)]
-    if sorts and any(isinstance(stmt, Store) or summed_axes(stmt) or isinstance(stmt, Carry)
+    if sorts and any(isinstance(stmt, Store) or stmt.summed or isinstance(stmt, Carry)
                      or (isinstance(stmt, Sort) and stmt is not sorts[0]) for stmt in kernel.body):
         yield sorts[0], "a kernel that sorts does nothing else"
     axes, values = {axis.name: axis for axis in kernel.axes}, kernel.value_axes

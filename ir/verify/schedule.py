@@ -21,7 +21,6 @@ from ..kernels.kernel import (
     Stmt,
     Store,
     stages_of,
-    summed_axes,
 )
 from ..kernels.schedule import (
     IN_TURN,
@@ -147,7 +146,7 @@ def _of_turn(kernel: Kernel, vectors: Vectors, stage: Stage) -> Iterator[str]:
 
 def _of_keep(kernel: Kernel, vectors: Vectors, stage: Stage) -> Iterator[str]:
     axis = kernel.axis(vectors.axis)
-    loops = {name for stmt in stage for name in summed_axes(stmt)}
+    loops = {name for stmt in stage for name in stmt.summed}
     if not kernel.locals:
         loops |= {axis.name for axis in kernel.axes if axis.kind == "seq"}
     if loops != {axis.name}:

@@ -25,7 +25,6 @@ from ....ir.kernels.kernel import (
     Sort,
     Stmt,
     Store,
-    index_exprs,
 )
 from ....ir.ops.places.view import unravel
 from ....ir.record import replace
@@ -116,7 +115,7 @@ def _run(kernel: Kernel, axis: Axis) -> int | None:
     """The longest run of an axis: by it alone its index is divided, without a rest."""
     found: set[int] = set()
     for stmt in kernel.body:
-        for expr in index_exprs(stmt):
+        for expr in stmt.exprs:
             for numerator, denominator in _divisions(expr):
                 if axis.name not in symbols_of(numerator):
                     continue
