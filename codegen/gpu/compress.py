@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...ir.kernels.kernel import Compress, Stmt
+from ...ir.kernels.kernel import Stmt
+from ...ir.kernels.rows import Compress
 from .memory import TileMemory
 from .sorts import each, row_of
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...ir.kernels.kernel import Ranked, Stmt
+from ...ir.kernels.kernel import Stmt
+from ...ir.kernels.rows import Ranked
 from ...ir.scalar.order import key_of, packed, place_of, value_of
 from ...ir.types import DTYPES, I64
 from .memory import TileMemory

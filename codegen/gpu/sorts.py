@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from ...ir.indices.index import Dim, symbol
-from ...ir.kernels.kernel import Sort, Stmt
+from ...ir.kernels.kernel import Stmt
+from ...ir.kernels.rows import RowStmt, Sort
 from ...ir.scalar.order import key_of, packed, place_of, value_of
 from ...ir.types import DTYPES, I64, DType
 from ..schedule.layout import is_tile
@@ -74,7 +75,7 @@ def emit_sort(f: TileMemory, statements: Callable[[Sequence[Stmt]], None]) -> No
                 value_of(f, word, stmt.dtype), stmt.dtype))
 
 
-def row_of(f: TileMemory, stmt: Sort, param: str) -> str:
+def row_of(f: TileMemory, stmt: RowStmt, param: str) -> str:
     """A variable for where the row of a parameter begins."""
     width: Dim = f.kernel.param(param).type.shape[-1]
     name = f.fresh(f"{f.pointers[param]}_row")

@@ -26,19 +26,17 @@ from ...ir.kernels.kernel import (
     Axis,
     Carry,
     Check,
-    Compress,
     Const,
     Contract,
     Index,
     Kernel,
     Last,
     Load,
-    Ranked,
     Reduce,
-    Sort,
     Stmt,
     Store,
 )
+from ...ir.kernels.rows import Compress, Ranked, Sort
 from ...ir.kernels.schedule import Program
 from ...ir.plans.image import KernelImage
 from ...ir.plans.plan import tasks_of

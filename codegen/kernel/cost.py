@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ...ir.indices.index import Dim, ceil_div, product
-from ...ir.kernels.kernel import Apply, Contract, Kernel, Reduce, Sort, Stmt
+from ...ir.kernels.kernel import Apply, Contract, Kernel, Reduce, Stmt
+from ...ir.kernels.rows import RowStmt
 from ...ir.scalar.primitives import PRIMITIVES
 
 SORTING = 32  # for each element of a row
@@ -26,7 +27,7 @@ def kernel_work(kernel: Kernel, in_rounds: bool = False) -> Dim:
             cost += PRIMITIVES[stmt.prim].cost
         elif isinstance(stmt, (Reduce, Contract)):
             cost += 1
-        elif isinstance(stmt, Sort):
+        elif isinstance(stmt, RowStmt):
             cost += SORTING
     extents = [axis.extent if not (in_rounds and (axis.low or axis.high)) else
                ceil_div(axis.extent, ROUNDS) for axis in kernel.axes]

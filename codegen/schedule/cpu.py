@@ -9,7 +9,8 @@ are cut into blocks and register tiles.
 from __future__ import annotations
 
 from ...ir.indices.index import product
-from ...ir.kernels.kernel import Axis, Carry, Contract, Kernel, Sort
+from ...ir.kernels.kernel import Axis, Carry, Contract, Kernel
+from ...ir.kernels.rows import row_stmt
 from ...ir.kernels.tiling import power_of_two
 from ...ir.kernels.workspace import local_bytes
 from ...ir.machine import Machine
@@ -54,7 +55,7 @@ def tile(kernel: Kernel, target: Machine) -> Kernel:
     """
     if does_nothing(kernel):
         return replace(kernel, body=())
-    if any(isinstance(stmt, Sort) for stmt in kernel.body):
+    if row_stmt(kernel) is not None:
         return kernel
     kernel = with_few_axes(kernel)
     for rewrite in (with_periods, with_stacks_unrolled):

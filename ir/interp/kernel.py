@@ -23,17 +23,14 @@ from ..kernels.kernel import (
     Axis,
     Carry,
     Check,
-    Compress,
     Const,
     Contract,
     Index,
     Kernel,
     Last,
     Load,
-    Ranked,
     Reduce,
     Search,
-    Sort,
     Stmt,
     Store,
 )
@@ -45,6 +42,7 @@ from ..kernels.ordering import (
     sorted_ranks,
     sorted_values,
 )
+from ..kernels.rows import Compress, Ranked, Sort
 from ..loc import Loc
 from ..scalar.primitives import PRIMITIVES
 from ..types import TensorType

@@ -15,11 +15,11 @@ from .kernel import (
     Kernel,
     Load,
     Reduce,
-    Sort,
     Stmt,
     Store,
     stages_of,
 )
+from .rows import row_stmt
 
 
 def reads_and_stores(kernel: Kernel) -> tuple[frozenset[str], frozenset[str]]:
@@ -29,10 +29,7 @@ def reads_and_stores(kernel: Kernel) -> tuple[frozenset[str], frozenset[str]]:
     for stmt in kernel.body:
         if isinstance(stmt, Load) or (isinstance(stmt, Store) and stmt.accumulate):
             needed |= {stmt.param} - stored
-        if isinstance(stmt, (Store, Sort)):
-            stored.add(stmt.param)
-        if isinstance(stmt, Sort) and stmt.room:
-            stored.add(stmt.room)
+        stored.update(stmt.stores)
     return frozenset(needed), frozenset(stored)
 
 
@@ -45,7 +42,7 @@ def may_share(kernel: Kernel, source: str, target: str) -> bool:
     of the values of earlier loops). What is stored as it was may be read at any index.
     """
     one, two = kernel.param(source).type, kernel.param(target).type
-    if kernel.param(source).mutable or one != two or kernel.sorts:
+    if kernel.param(source).mutable or one != two or row_stmt(kernel) is not None:
         return False
     accesses = [*kernel.accesses.get(source, ()), *kernel.accesses.get(target, ())]
     loads = [at for at, stmt in accesses if isinstance(stmt, Load) and stmt.param == source]

@@ -54,7 +54,7 @@ from ..indices.index import Dim, Expr, symbol, symbols_of
 from ..indices.walk import substitute
 from ..loc import Loc
 from ..record import fields, record, replace
-from ..types import I64, DType, TensorType, as_dtype
+from ..types import DType, TensorType
 from .combine import Order
 from .schedule import IN_TURN, Program, Split, Vectors, Way
 from .tiling import Tiling
@@ -127,6 +127,11 @@ class Stmt:
         """The axes that it sums over, or takes the end of; the last one fastest."""
         return ()
 
+    @property
+    def stores(self) -> tuple[str, ...]:
+        """The parameters whose contents it changes."""
+        return ()
+
 
 @record(frozen=True, eq=False)
 class Const(Stmt):
@@ -143,7 +148,7 @@ class Index(Stmt):
 
     @cached_property
     def operands(self) -> tuple[str, ...]:
-        return _values(self.expr)
+        return values_in(self.expr)
 
     @property
     def exprs(self) -> tuple[Dim, ...]:
@@ -160,7 +165,7 @@ class Load(Stmt):
 
     @cached_property
     def operands(self) -> tuple[str, ...]:
-        return _values(*self.indices) + ((self.guard,) if self.guard else ())
+        return values_in(*self.indices) + ((self.guard,) if self.guard else ())
 
     @property
     def exprs(self) -> tuple[Dim, ...]:
@@ -275,89 +280,20 @@ class Store(Stmt):
     @cached_property
     def operands(self) -> tuple[str, ...]:
         guard = (self.guard,) if self.guard else ()
-        return (self.value, *_values(*self.indices), *guard)
+        return (self.value, *values_in(*self.indices), *guard)
 
     @property
     def exprs(self) -> tuple[Dim, ...]:
         return self.indices
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        return (self.param,)
 
     @property
     def meets(self) -> bool:
         """True if it may come to an element again, so that the order of its rounds counts."""
-        return self.accumulate or bool(_values(*self.indices))
-
-
-@record(frozen=True, eq=False)
-class Sort(Stmt):
-    """``sort param[.., axis] = value over axis``: rows of values in ascending order, as
-    ``ordering`` has it; or, with ``places``, where in their rows they are.
-
-    ``room`` has memory for each row that the kernel may use as it likes, if it names a parameter.
-    """
-
-    param: str
-    indices: tuple[Dim, ...]
-    value: str
-    axis: str
-    places: bool
-    room: str
-
-    @property
-    def operands(self) -> tuple[str, ...]:
-        return (self.value, *_values(*self.indices))
-
-    @property
-    def exprs(self) -> tuple[Dim, ...]:
-        return self.indices
-
-
-@record(frozen=True, eq=False)
-class Ranked(Sort):
-    """``ranked param[.., ranks] = value over axis at rank over ranks``: the elements that a sort
-    would put to places. ``partition param[.., axis] = ...``, with ``whole``: all elements, those
-    below the first of these ones, equal to it, between it and the second one, and so on, in turn;
-    or, with ``places``, where in their rows they are (``argpartition``). ``ordering`` says it in
-    full.
-    """
-
-    rank: str
-    ranks: str
-    whole: bool
-
-    @property
-    def operands(self) -> tuple[str, ...]:
-        return (self.value, self.rank, *_values(*self.indices))
-
-
-@record(frozen=True, eq=False)
-class Compress(Sort):
-    """``compress param[chosen] = value over axis where mask over chosen``: the first values where
-    the mask holds, in turn, and 0 where there are not as many. It needs no room.
-    """
-
-    mask: str
-    chosen: str
-
-    @property
-    def operands(self) -> tuple[str, ...]:
-        return (self.value, self.mask, *_values(*self.indices))
-
-
-def room_of(
-    dtype: DType, shape: tuple[Dim, ...], *, places: bool, ranks: Dim | None = None,
-    whole: bool = False,
-) -> TensorType:
-    """The memory that rows of ``shape`` need to be sorted: for as many keys, or words of a key and
-    a place; and for the keys twice where they and the places do not fit into one word. To find
-    ``ranks`` of them: for the keys twice; for the ``whole`` row words, and three for each of these.
-    """
-    *rows, length = shape
-    if ranks is not None:
-        return TensorType(I64, (*rows, length + ranks * 3 + 1)) if whole else TensorType(
-            as_dtype(f"i{dtype.bits}"), (*rows, length * 2))
-    if not places:
-        return TensorType(as_dtype(f"i{dtype.bits}"), shape)
-    return TensorType(I64, (*rows, length if dtype.bits == 32 else length * 3))
+        return self.accumulate or bool(values_in(*self.indices))
 
 
 @record(frozen=True, eq=False)
@@ -372,7 +308,8 @@ class Check(Stmt):
         return (self.value,)
 
 
-def _values(*dims: Dim) -> tuple[str, ...]:
+def values_in(*dims: Dim) -> tuple[str, ...]:
+    """The values that index expressions read."""
     return tuple(sorted(n for dim in dims for n in symbols_of(dim) if n.startswith("%")))
 
 
@@ -451,11 +388,6 @@ class Kernel:
                 for at, stmt in enumerate(self.body) if not stmt.name}
 
     @cached_property
-    def sorts(self) -> bool:
-        """True if a statement sorts."""
-        return any(isinstance(stmt, Sort) for stmt in self.body)
-
-    @cached_property
     def loop_axes(self) -> tuple[Axis, ...]:
         """The axes that reductions, contractions and ``seq`` loops run over, outermost first."""
         names = {name for stmt in self.body for name in stmt.summed}
@@ -489,10 +421,8 @@ def rename_values(stmt: Stmt, names: Mapping[str, str]) -> Stmt:
         found = symbols_of(part) & names.keys()
         return substitute(part, {old: symbol(names[old]) for old in found}) if found else part
 
-    read = {part.name: moved(getattr(stmt, part.name)) for part in fields(stmt)
-            if part.name in ("value", "args", "lhs", "rhs", "indices", "guard", "expr",
-                             "init", "next", "rank")}
-    return replace(stmt, **read)
+    return replace(stmt, **{part.name: moved(getattr(stmt, part.name)) for part in fields(stmt)
+                            if part.name != "name"})
 
 
 def stages_of(kernel: Kernel) -> list[tuple[Stmt, ...]]:

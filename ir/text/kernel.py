@@ -39,7 +39,6 @@ from ..kernels.kernel import (
     AxisKind,
     Carry,
     Check,
-    Compress,
     Const,
     Contract,
     Index,
@@ -48,13 +47,12 @@ from ..kernels.kernel import (
     Load,
     Local,
     Param,
-    Ranked,
     Reduce,
     Search,
-    Sort,
     Stmt,
     Store,
 )
+from ..kernels.rows import Compress, Ranked, RowStmt, Sort
 from ..kernels.schedule import IN_TURN, UNROLLED, Program, Split, Vectors, Way, WayKind
 from ..kernels.tiling import Tiling
 from ..types import BOOL, DTYPES, DType, split_dims
@@ -240,7 +238,7 @@ class _KernelReader:
             return Check("", BOOL, value, scanner.number())
         raise scanner.problem("expected a statement")
 
-    def _sort(self, verb: str) -> Sort:
+    def _sort(self, verb: str) -> RowStmt:
         scanner, access, places = self.scanner, self._access(), verb.startswith("arg")
         if access is None:
             raise scanner.problem("expected where it is sorted to")
@@ -251,11 +249,12 @@ class _KernelReader:
             scanner.expect("where" if verb == "compress" else "at")
             at = self._known(), self._over()
         if at is not None and verb == "compress":
-            return Compress("", self.dtypes[value], *access, value, axis, False, "", *at)
+            return Compress("", self.dtypes[value], *access, value, axis, *at)
         scanner.expect("in")
         room = scanner.name("a parameter")
-        parts = ("", self.dtypes[value], *access, value, axis, places, room)
-        return Sort(*parts) if at is None else Ranked(*parts, *at, verb != "ranked")
+        parts = ("", self.dtypes[value], *access, value, axis)
+        return Sort(*parts, places, room) if at is None else Ranked(
+            *parts, *at, verb != "ranked", places, room)
 
     def _known(self) -> str:
         """A value that is defined above."""

@@ -25,21 +25,19 @@ from ..kernels.kernel import (
     Apply,
     Carry,
     Check,
-    Compress,
     Const,
     Contract,
     Index,
     Kernel,
     Last,
     Load,
-    Ranked,
     Reduce,
     Search,
-    Sort,
     Stmt,
     Store,
     stages_of,
 )
+from ..kernels.rows import Compress, Ranked, Sort
 from ..kernels.schedule import IN_TURN
 from ..loc import Loc
 from ..plans.plan import (
@@ -227,7 +225,7 @@ def print_stmt(stmt: Stmt) -> str:
     if isinstance(stmt, Compress):
         return (f"compress {_access(stmt.param, stmt.indices)} = {stmt.value} over {stmt.axis} "
                 f"where {stmt.mask} over {stmt.chosen}")
-    if isinstance(stmt, Sort):
+    if isinstance(stmt, (Sort, Ranked)):
         verbs, at = ("sort", "argsort"), ""
         if isinstance(stmt, Ranked):
             verbs = ("partition" if stmt.whole else "ranked", "argpartition")

@@ -17,22 +17,19 @@ from ..kernels.kernel import (
     Apply,
     Carry,
     Check,
-    Compress,
     Const,
     Contract,
     Index,
     Kernel,
     Last,
     Load,
-    Ranked,
     Reduce,
     Search,
-    Sort,
     Stmt,
     Store,
-    room_of,
     stages_of,
 )
+from ..kernels.rows import Compress, Ranked, RowStmt, Sort, room_of, row_stmt
 from ..scalar.primitives import PRIMITIVES, result_dtype
 from ..types import BOOL, I32, I64, DType
 from .graph import RESERVED
@@ -71,13 +68,13 @@ def check_params(kernel: Kernel) -> Problems:
     if len(params) != len(kernel.params) + len(kernel.locals):
         yield None, "two parameters have one name"
     for stmt in kernel.body:
-        if isinstance(stmt, (Load, Store, Sort)):
+        if isinstance(stmt, (Load, Store, RowStmt)):
             param = params.get(stmt.param)
             if param is None:
                 yield stmt, f"no parameter '{stmt.param}'"
             elif len(stmt.indices) != param.type.rank:
                 yield stmt, f"{len(stmt.indices)} indices for {param.type}"
-            elif isinstance(stmt, (Store, Sort)) and not param.mutable:
+            elif isinstance(stmt, (Store, RowStmt)) and not param.mutable:
                 yield stmt, f"a store to '{stmt.param}', which is not mutable"
 
 
@@ -88,7 +85,7 @@ def check_definitions(kernel: Kernel) -> Problems:
         for operand in stmt.operands:
             if operand not in known:
                 yield stmt, f"{operand} is not defined above"
-        if isinstance(stmt, (Store, Sort, Check)) != (stmt.name == ""):
+        if isinstance(stmt, (Store, RowStmt, Check)) != (stmt.name == ""):
             yield stmt, "stores, sorts and checks define no value, all others do"
         if stmt.name and (stmt.name in known or not re.fullmatch(r"%\w+", stmt.name)):
             yield stmt, f"'{stmt.name}' is not a free name for a value"
@@ -150,13 +147,13 @@ def _dtype_problem(kernel: Kernel, stmt: Stmt, dtypes: dict[str, DType]) -> str:
             if dtypes[stmt.value] != expected or (
                     stmt.accumulate and (expected == BOOL or expected.is_half)):
                 return f"a value of {dtypes[stmt.value]} stored to '{stmt.param}' of {expected}"
-        case Sort():
+        case RowStmt():
             if isinstance(stmt, Ranked) and dtypes[stmt.rank] != I64:
                 return f"a rank of dtype {dtypes[stmt.rank]}"
             if isinstance(stmt, Compress) and dtypes[stmt.mask] != BOOL:
                 return f"a mask of dtype {dtypes[stmt.mask]}"
             expected = dtypes[stmt.value]
-            made = I64 if stmt.places else expected
+            made = I64 if isinstance(stmt, (Sort, Ranked)) and stmt.places else expected
             if kernel.param(stmt.param).type.dtype != made or expected == BOOL:
                 return f"{expected} sorted to '{stmt.param}' of {kernel.param(stmt.param).type}"
         case Check():
@@ -290,30 +287,31 @@ def check_carries(kernel: Kernel) -> Problems:
 
 def check_sorts(kernel: Kernel) -> Problems:
     """Rows are sorted to rows, by a kernel that does nothing else; there is room for each."""
-    sorts = [stmt for stmt in kernel.body if isinstance(stmt, Sort)]
-    if sorts and any(isinstance(stmt, Store) or stmt.summed or isinstance(stmt, Carry)
-                     or (isinstance(stmt, Sort) and stmt is not sorts[0]) for stmt in kernel.body):
-        yield sorts[0], "a kernel that sorts does nothing else"
+    rows = [stmt for stmt in kernel.body if isinstance(stmt, RowStmt)]
+    if rows and (row_stmt(kernel) is not rows[0] or any(
+            isinstance(stmt, (Store, Carry)) or stmt.summed for stmt in kernel.body)):
+        yield rows[0], "a kernel that sorts does nothing else and ends with it"
     axes, values = {axis.name: axis for axis in kernel.axes}, kernel.value_axes
-    for stmt in sorts:
+    for stmt in rows:
         axis, own = axes.get(stmt.axis), kernel.param(stmt.param).type
         if isinstance(stmt, Compress):
             yield from _check_compress(kernel, stmt)
             continue
+        assert isinstance(stmt, (Sort, Ranked))
         ranked = stmt if isinstance(stmt, Ranked) else None
         ranks = axes.get(ranked.ranks) if ranked else None
-        rows = [other for other in kernel.axes if other not in (axis, ranks)]
+        others = [other for other in kernel.axes if other not in (axis, ranks)]
         whole = ranked is None or ranked.whole
         last = stmt.axis if ranked is None or ranked.whole else ranked.ranks
         places = [str(dim) for dim in stmt.indices]
-        if axis is None or axis.kind == "par" or any(other.kind != "par" for other in rows):
+        if axis is None or axis.kind == "par" or any(other.kind != "par" for other in others):
             yield stmt, f"'{stmt.axis}' is par, or another axis is not: tasks are rows"
         elif ranked is not None and (
                 ranks is None or ranks is axis or ranks.kind == "par"
                 or ranked.ranks in values[stmt.value] or stmt.axis in values[ranked.rank]):
             yield stmt, f"'{ranked.ranks}' is no axis of ranks alone"
         elif [place for place in places if place != "0"] != [
-                *(other.name for other in rows), last] or own.shape != tuple(
+                *(other.name for other in others), last] or own.shape != tuple(
                 1 if place == "0" else axes[place].extent for place in places):
             yield stmt, f"'{stmt.param}' is not one row of '{last}' for each task"
         room = next((param for param in kernel.params if param.name == stmt.room), None)

@@ -25,16 +25,14 @@ from ....ir.kernels.kernel import (
     Axis,
     Carry,
     Check,
-    Compress,
     Contract,
     Kernel,
-    Ranked,
     Reduce,
     Search,
-    Sort,
     Stmt,
     stages_of,
 )
+from ....ir.kernels.rows import Compress, Ranked, Sort
 from ....ir.kernels.schedule import REST, Vectors
 from ....ir.kernels.tiling import power_of_two, round_up
 from ....ir.kernels.workspace import local_bytes
@@ -50,7 +48,7 @@ from ..dims import emit_dim
 from ..sorts.compress import emit_compress
 from ..sorts.long_row import emit_long_row, is_long_row
 from ..sorts.ranked import emit_ranked
-from ..sorts.rows import emit_sort
+from ..sorts.sorted_row import emit_sort
 from ..text import SERIAL, FunctionText
 from ..types import LLVM_TYPES, vector_type
 from .across import AcrossLoops, goes_across

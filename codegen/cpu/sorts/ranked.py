@@ -10,7 +10,8 @@ known when all are there, which answers for NaN.
 
 from __future__ import annotations
 
-from ....ir.kernels.kernel import Ranked, Stmt
+from ....ir.kernels.kernel import Stmt
+from ....ir.kernels.rows import Ranked
 from ....ir.scalar.order import key_of, value_of
 from ....ir.types import DTYPES
 from ..dims import emit_dim
@@ -29,9 +30,12 @@ def emit_ranked(stmts: StmtEmitter, scope: Scope, stmt: Ranked) -> None:
 
 
 class _RankedRow(Row):
+    stmt: Ranked
+
     def __init__(self, stmts: StmtEmitter, scope: Scope, stmt: Ranked) -> None:
-        super().__init__(stmts, scope, stmt)
+        super().__init__(stmts, scope, stmt, DTYPES[f"i{stmt.dtype.bits}"])
         kernel = stmts.kernel
+        self.room = self._start(stmt.room)
         self.ranks, self.whole = stmt.ranks, stmt.whole
         self.wanted, self.rank = emit_dim(
             self.f, kernel.axis(stmt.ranks).extent, scope.axes), stmt.rank
@@ -39,7 +43,6 @@ class _RankedRow(Row):
             each.name, frozenset()) for place, each in enumerate(kernel.body)}
         self.of_rank: list[Stmt] = [each for each in self.body if stmt.axis not in at[id(each)]]
         self.body = tuple(each for each in self.body if stmt.ranks not in at[id(each)])
-        self.word = DTYPES[f"i{stmt.dtype.bits}"]
         self.vector = f"<{STEP} x {self.word}>"
         self.state = self.f.alloca("i64", STATE)
 
@@ -127,6 +130,9 @@ class _RankedRow(Row):
 
     def _at(self, memory: str, at: str | int) -> str:
         return self.f(f"getelementptr i64, ptr {memory}, i64 {at}")
+
+    def _finish(self, scope: Scope) -> None:
+        self._store(scope, self.row, value_of(self.s, self._load(scope, self.row), self.dtype))
 
     def _keys(self, scope: Scope) -> None:
         for stmt in self.body:

@@ -22,10 +22,10 @@ from ....ir.kernels.kernel import (
     Index,
     Kernel,
     Load,
-    Sort,
     Stmt,
     Store,
 )
+from ....ir.kernels.rows import row_stmt
 from ....ir.ops.places.view import unravel
 from ....ir.record import replace
 
@@ -88,9 +88,8 @@ def with_periods(kernel: Kernel) -> Kernel:
     lies. So are arrays that are tiled, reshaped or repeated in long runs. Short ones stay: the loop
     over them would cost what it saves.
     """
-    if kernel.loop_axes or kernel.locals or any(
-            isinstance(stmt, Sort) or (isinstance(stmt, Store) and stmt.meets)
-            for stmt in kernel.body):
+    if kernel.loop_axes or kernel.locals or row_stmt(kernel) is not None or any(
+            isinstance(stmt, Store) and stmt.meets for stmt in kernel.body):
         return kernel
     pending = [axis.name for axis in kernel.axes]
     while pending:
