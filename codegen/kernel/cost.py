@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from ...ir.indices.index import Dim, ceil_div, product
-from ...ir.kernels.kernel import Apply, Contract, Kernel, Reduce, Stmt
-from ...ir.kernels.rows import RowStmt
+from ...ir.kernels.intrinsics import intrinsic_of
+from ...ir.kernels.kernel import Apply, Kernel, Stmt
 from ...ir.scalar.primitives import PRIMITIVES
 
-SORTING = 32  # for each element of a row
 ROUNDS = 64   # of a loop that goes through an array part by part, at least
 
 
@@ -25,10 +24,8 @@ def kernel_work(kernel: Kernel, in_rounds: bool = False) -> Dim:
     for stmt in kernel.body:
         if isinstance(stmt, Apply):
             cost += PRIMITIVES[stmt.prim].cost
-        elif isinstance(stmt, (Reduce, Contract)):
-            cost += 1
-        elif isinstance(stmt, RowStmt):
-            cost += SORTING
+        elif (row := intrinsic_of(stmt)) is not None:
+            cost += row.cost
     extents = [axis.extent if not (in_rounds and (axis.low or axis.high)) else
                ceil_div(axis.extent, ROUNDS) for axis in kernel.axes]
     return product(extents) * cost
