@@ -47,16 +47,17 @@ def {name}_pass({row}, n, step, TURNED: tl.constexpr):
     tl.debug_barrier()"""
 
 
-def emit_sort(f: TileMemory, statements: Callable[[Sequence[Stmt]], None]) -> None:
+Statements = Callable[[Sequence[Stmt]], None]
+
+
+def emit_sort(f: TileMemory, stmt: Sort, statements: Statements) -> None:
     """The body of a kernel that sorts; ``statements`` writes those before the sort."""
-    *before, stmt = f.kernel.body
-    assert isinstance(stmt, Sort)
     whole = DTYPES[f"i{stmt.dtype.bits}"]
     pairs = stmt.places and whole == I64
     row = row_of(f, stmt, stmt.param)
     room = row_of(f, stmt, stmt.room)
     with each(f, stmt.axis) as place:
-        statements(before)
+        statements(f.kernel.body[:-1])
         value = f.values[stmt.value]
         key = key_of(f, value, stmt.dtype, places=stmt.places)
         if stmt.places:

@@ -16,8 +16,9 @@ replaces the lanes beyond the extent of its own axis by what leaves the result a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TypeGuard
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, TypeGuard
 
 from ...ir.indices.index import Dim, ceil_div
 from ...ir.kernels.combine import Order, identity
@@ -36,17 +37,15 @@ from ...ir.kernels.kernel import (
     Stmt,
     Store,
 )
-from ...ir.kernels.rows import Compress, Ranked, Sort
+from ...ir.kernels.rows import row_stmt
 from ...ir.kernels.schedule import Program
 from ...ir.plans.image import KernelImage
 from ...ir.plans.plan import tasks_of
 from ...ir.types import BOOL, DTYPES, DType
 from ..kernel.nest import Loop, nest
 from ..schedule.layout import Layout, is_dot, is_tile, layout_of
-from .compress import emit_compress
-from .ranked import emit_ranked
+from .intrinsics import ROWS
 from .scalars import TRITON_PRIMITIVES, TRITON_TYPES, Tile
-from .sorts import emit_sort
 from .sums import SLOTS, TileSums
 
 _HEADER = "\n".join(("import triton", "import triton.language as tl",
@@ -93,13 +92,9 @@ class _Emitter(TileSums):
         self.loops = [axis.name for axis in self.kernel.axes if axis.kind == "seq"]
 
     def body(self) -> None:
-        last = self.kernel.body[-1] if self.kernel.body else None
-        if isinstance(last, Ranked):
-            emit_ranked(self, self.statements)
-        elif isinstance(last, Compress):
-            emit_compress(self, self.statements)
-        elif isinstance(last, Sort):
-            emit_sort(self, self.statements)
+        last = row_stmt(self.kernel)
+        if last is not None:
+            ROWS[type(last)](self, last, self.statements)
         else:
             self.statements(nest(self.kernel, self.loops))
 
@@ -134,11 +129,7 @@ class _Emitter(TileSums):
                 return self.bitcast(self.values[stmt.args[0]], stmt.dtype)
             case Apply():
                 return self.apply(stmt.prim, *(self.values[name] for name in stmt.args))
-            case Reduce():
-                return self.reduction(stmt)
-            case Contract():
-                return self.contract(stmt)
-        raise AssertionError(f"no Triton for {type(stmt).__name__}")
+        return SUMS[type(stmt)](self, stmt)
 
     # Reductions and contractions
 
@@ -395,6 +386,11 @@ class _Emitter(TileSums):
         else:
             name, parts = "add", (total, self.mul(*self.factors(stmt)))
         self.line(f"{total.text} = {TRITON_PRIMITIVES[name](self, stmt.dtype, parts)}")
+
+
+# Those whose axis is one tile; the others are what loops end with.
+SUMS: Mapping[type[Stmt], Callable[[_Emitter, Any], Tile]] = MappingProxyType({
+    Reduce: _Emitter.reduction, Contract: _Emitter.contract})
 
 
 def _is_any(combine: str) -> bool:

@@ -17,7 +17,7 @@ from ..types import suffix, vector_type
 from .rows import STEP, Row
 
 
-def emit_compress(stmts: StmtEmitter, scope: Scope, stmt: Compress) -> None:
+def emit_compress(stmts: StmtEmitter, scope: Scope, stmt: Compress, pool: str) -> None:
     """The one task of a kernel that compresses."""
     _Compressed(stmts, scope, stmt).emit()
 

@@ -51,13 +51,21 @@ def _least(stmt: Sort) -> int:
     return LEAST // stmt.dtype.itemsize
 
 
-def emit_long_row(stmts: StmtEmitter, scope: Scope, stmt: Sort, pool: str) -> None:
-    """The one task: by itself, or by others that it launches."""
+def emit_sort(stmts: StmtEmitter, scope: Scope, stmt: Sort, pool: str) -> None:
+    """One task: a row of a kernel that sorts. A long one is cut, if there are threads for it."""
+    row = SortedRow(stmts, scope, stmt)
+    if is_long_row(stmts.kernel):
+        _by_threads(stmts, row, pool)
+    else:
+        row.emit()
+
+
+def _by_threads(stmts: StmtEmitter, row: SortedRow, pool: str) -> None:
+    """The one task of a kernel: by itself, or by others that it launches."""
     f, kernel = stmts.f, stmts.kernel
     words = len(kernel.params) + len(kernel.dims) + 1
-    row = SortedRow(stmts, scope, stmt)
     threads = f(f"load i64, ptr {element(f, 'i64', '%context', words)}, align 8")
-    most = f(f"lshr i64 {row.length}, {_least(stmt).bit_length() - 1}")
+    most = f(f"lshr i64 {row.length}, {_least(row.stmt).bit_length() - 1}")
     threads = f.call("i64", "llvm.smin.i64", ("i64", threads), ("i64", most))
     alone, team, done = (f.fresh(name) for name in ("alone", "team", "done"))
     f.branch(f(f"icmp sgt i64 {threads}, 1"), team, alone)

@@ -24,7 +24,7 @@ from .rows import STEP, Row
 from .sorter import sort
 
 
-def emit_ranked(stmts: StmtEmitter, scope: Scope, stmt: Ranked) -> None:
+def emit_ranked(stmts: StmtEmitter, scope: Scope, stmt: Ranked, pool: str) -> None:
     """One task: a row of a kernel that finds ranks."""
     _RankedRow(stmts, scope, stmt).emit()
 

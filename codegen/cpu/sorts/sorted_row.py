@@ -23,11 +23,6 @@ from .rows import STEP, Row
 from .sorter import sort
 
 
-def emit_sort(stmts: StmtEmitter, scope: Scope, stmt: Sort) -> None:
-    """One task: a row of a kernel that sorts."""
-    SortedRow(stmts, scope, stmt).emit()
-
-
 class SortedRow(Row):
     """A row that is sorted, and the memory for it."""
 
