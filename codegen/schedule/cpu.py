@@ -32,6 +32,7 @@ from ..kernel.axes.walks import (
 from ..kernel.searches import with_searches
 from ..kernel.stages import needs_stages, sums_again, with_stages
 from .contract import tile_contract, tiled
+from .sort import schedule_rows
 from .vectors import schedule
 
 MAP_BLOCK = 8192       # elements of one CPU task: long enough to amortise it, short enough to share
@@ -56,7 +57,7 @@ def tile(kernel: Kernel, target: Machine) -> Kernel:
     if does_nothing(kernel):
         return replace(kernel, body=())
     if row_stmt(kernel) is not None:
-        return kernel
+        return schedule_rows(kernel, target)
     kernel = with_few_axes(kernel)
     for rewrite in (with_periods, with_stacks_unrolled):
         parted = rewrite(kernel)

@@ -118,7 +118,7 @@ def _sum(meaning: Callable[..., Array]) -> Callable[..., Array]:
     return lambda stmt, length, *operands: meaning(stmt, *operands)
 
 
-_SORT = "{target} = {value} over {axis} in {room:param}"
+_SORT = "{target} = {value} over {axis} in {room:param}{algorithm}"
 _RANK = "{target} = {value} over {axis} at {rank:value} over {ranks:axis} in {room:param}"
 _CHOICE = "{target} = {value} over {axis} where {mask:value} over {chosen:axis}"
 _ONE, _TWO = (("value", "axis"),), (("value", "axis"), ("rank", "ranks"))
@@ -135,8 +135,8 @@ _ROWS = (
               (("places", False),)),
     Intrinsic("argsort", Sort, _SORT, _ONE, "axis", _sorted_dtype, _rows(sorted_places), SORTING,
               (("places", True),)),
-    Intrinsic("ranked", Ranked, _RANK, _TWO, "ranks", _ranked_dtype, _rows(sorted_ranks), SORTING,
-              (("whole", False), ("places", False))),
+    Intrinsic("ranked", Ranked, _RANK + "{algorithm}", _TWO, "ranks", _ranked_dtype,
+              _rows(sorted_ranks), SORTING, (("whole", False), ("places", False))),
     Intrinsic("partition", Ranked, _RANK, _TWO, "axis", _ranked_dtype, _rows(parted_values),
               SORTING, (("whole", True), ("places", False))),
     Intrinsic("argpartition", Ranked, _RANK, _TWO, "axis", _ranked_dtype, _rows(parted_places),

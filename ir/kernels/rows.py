@@ -10,10 +10,37 @@ has such a statement ends with it and stores nothing else. What each means is in
 
 from __future__ import annotations
 
+from typing import Literal
+
 from ..indices.index import Dim
 from ..record import record
 from ..types import I64, DType, TensorType, as_dtype
 from .kernel import Kernel, Stmt, values_in
+
+AlgorithmKind = Literal["columns", "quick", "radix"]
+VECTOR = 512                        # bits of those that records are sorted in
+COLUMNS = ((2, 4, 8, 16), (2, 4, 8))  # vectors of a matrix: of one word for a record, of two
+
+
+@record(frozen=True)
+class Algorithm:
+    """How the rows of a sort are sorted on a CPU, which changes nothing of what they become.
+
+    ``columns 8``: in registers, as the columns of a matrix of so many vectors, which hold a row.
+    ``quick``: by parts below and above pivots, down to such columns; both move the lanes of a mask
+    together, which takes an instruction set with registers for masks. ``radix``: short rows by a
+    network, longer ones by their bytes. The one row of a kernel may be cut into ``runs`` of at
+    least so many elements: if there are threads for them, these sort and merge them.
+    """
+
+    kind: AlgorithmKind
+    columns: int = 0
+    runs: int = 0
+
+    def __str__(self) -> str:
+        columns = f" {self.columns}" if self.columns else ""
+        runs = f", runs {self.runs}" if self.runs else ""
+        return f"{{{self.kind}{columns}{runs}}}"
 
 
 @record(frozen=True, eq=False)
@@ -49,10 +76,16 @@ class Sort(RowStmt):
 
     places: bool
     room: str
+    algorithm: Algorithm | None = None
 
     @property
     def stores(self) -> tuple[str, ...]:
         return (self.param, self.room)
+
+    @property
+    def records(self) -> tuple[int, int]:
+        """Bits of a word and words of what is sorted: a key, with its place beside or in it."""
+        return (64, 1 + (self.dtype.bits == 64)) if self.places else (self.dtype.bits, 1)
 
 
 @record(frozen=True, eq=False)
@@ -60,6 +93,7 @@ class Ranked(RowStmt):
     """The elements that a sort would put to the places ``rank`` has along the axis ``ranks``. Or
     the ``whole`` row: all elements, those below the first of these ones, equal to it, between it
     and the second one, and so on, in turn; or, with ``places``, where in their rows they are.
+    ``algorithm`` is for rows of which so many are wanted that they are sorted.
     """
 
     rank: str
@@ -67,6 +101,7 @@ class Ranked(RowStmt):
     whole: bool
     places: bool
     room: str
+    algorithm: Algorithm | None = None
 
     @property
     def operands(self) -> tuple[str, ...]:
@@ -94,6 +129,14 @@ def row_stmt(kernel: Kernel) -> RowStmt | None:
     """The statement of a kernel that handles rows: the last one."""
     last = kernel.body[-1] if kernel.body else None
     return last if isinstance(last, RowStmt) else None
+
+
+def columns_for(records: tuple[int, int], length: Dim) -> int:
+    """The vectors of the smallest matrix that holds a row of records; 0 if none may."""
+    bits, words = records
+    if not isinstance(length, int):
+        return 0
+    return next((count for count in COLUMNS[words - 1] if length <= count * VECTOR // bits), 0)
 
 
 def room_of(

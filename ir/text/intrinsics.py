@@ -19,6 +19,7 @@ from ..indices.walk import with_sizes
 from ..kernels.combine import Order
 from ..kernels.intrinsics import Intrinsic
 from ..kernels.kernel import Stmt
+from ..kernels.rows import Algorithm, AlgorithmKind
 from ..kernels.schedule import IN_TURN, UNROLLED, Way, WayKind
 from ..kernels.tiling import Tiling
 from ..types import DType, split_dims
@@ -28,6 +29,7 @@ _ACCESS = re.compile(rf"({STRING}|{WORD})\s*\[([^\]\n]*)\]")
 _VALUE = re.compile(r"%\w+")
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _PART = re.compile(r"[^,{}]+")
+_ALGORITHM = re.compile(r"(?:columns|quick|radix)\b")
 _WAY = re.compile(r"by\s+lanes\b|in\s+strips\b|across\b")
 
 
@@ -66,6 +68,10 @@ def _blocking_text(stmt: Any, field: str) -> str:
     return f" {{{', '.join(parts)}}}" if parts else ""
 
 
+def _algorithm_text(stmt: Any, field: str) -> str:
+    return f" {stmt.algorithm}" if stmt.algorithm else ""
+
+
 def _plain(stmt: Any, field: str) -> str:
     return str(getattr(stmt, field))
 
@@ -74,7 +80,7 @@ _PRINT: Mapping[str, Callable[[Any, str], str]] = MappingProxyType({
     "name": _plain, "value": _plain, "axis": _plain, "axes": _axes_text,
     "param": lambda stmt, field: word(getattr(stmt, field)),
     "target": lambda stmt, field: access_text(stmt.param, stmt.indices),
-    "order": _order_text, "blocking": _blocking_text,
+    "order": _order_text, "algorithm": _algorithm_text, "blocking": _blocking_text,
 })
 
 
@@ -194,9 +200,22 @@ class FieldReader:
         except (KeyError, ValueError, IndexError):
             raise scanner.problem(f"'{', '.join(parts)}' is no complete tiling") from None
 
+    def _algorithm(self, dtype: DType) -> dict[str, Any]:
+        scanner = self.scanner
+        if not scanner.accept("{"):
+            return {}
+        kind = cast(AlgorithmKind, scanner.take(_ALGORITHM, "'columns', 'quick' or 'radix'"))
+        columns = scanner.number() if kind == "columns" else 0
+        runs = 0
+        if scanner.accept(","):
+            scanner.expect("runs")
+            runs = scanner.number()
+        scanner.expect("}")
+        return {"algorithm": Algorithm(kind, columns, runs)}
+
     _READ: ClassVar[Mapping[str, Callable[[FieldReader, DType], dict[str, Any]]]] = (
         MappingProxyType({"target": _target, "axes": _axis_list, "order": _order,
-                          "blocking": _blocking}))
+                          "algorithm": _algorithm, "blocking": _blocking}))
 
 
 def _tiling(dtype: DType, parts: Mapping[str, Sequence[str]]) -> Tiling:

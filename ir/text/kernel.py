@@ -5,9 +5,9 @@
               "{" [{axis} "{"] {[vectors] {split} stmt} ["}"] "}"
     axis    = ("par" | "seq") name "in" dim "by" number | "lane" name "in" dim
     stmt    = name "[" {dim} "]" ("=" | "+=") %id ["if" %id] | "check" %id "site" number
-            | ("sort" | "argsort") name "[" {dim} "]" "=" %id "over" axis "in" name
+            | ("sort" | "argsort") name "[" {dim} "]" "=" %id "over" axis "in" name [sorted]
             | ("ranked" | "partition" | "argpartition") name "[" {dim} "]" "=" %id "over" axis
-              "at" %id "over" axis "in" name
+              "at" %id "over" axis "in" name [sorted]
             | "compress" name "[" axis "]" "=" %id "over" axis "where" %id "over" axis
             | %id ":" dtype "=" ("const" number | "index" dim | name "[" {dim} "]" ["if" %id]
             | "reduce" combiner %id "over" axis [order] | "carry" %id "next" %id "over" axis
@@ -17,6 +17,7 @@
     order   = "{" ("lanes" number ["," "chunk" number] ["," way] | "across" number) "}"
     way     = "unrolled"
             | ("by" "lanes" number | "in" "strips" number | "across" number) ["," "few" number]
+    sorted  = "{" ("columns" number | "quick" | "radix") ["," "runs" number] "}"
     vectors = "vectorize" axis "by" number ["keep" {%id}] ["turn" {%id}]
     split   = "split" axis "at" {dim}
 

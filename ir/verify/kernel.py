@@ -29,7 +29,7 @@ from ..kernels.kernel import (
     Store,
     stages_of,
 )
-from ..kernels.rows import Ranked, RowStmt, Sort, room_of, row_stmt
+from ..kernels.rows import COLUMNS, Ranked, RowStmt, Sort, columns_for, room_of, row_stmt
 from ..scalar.primitives import PRIMITIVES, result_dtype
 from ..types import BOOL, I64, DType
 from .graph import RESERVED
@@ -320,6 +320,22 @@ def _check_row(kernel: Kernel, stmt: RowStmt, row: Intrinsic) -> Problems:
                 stmt.dtype, (*own.shape[:-1], axes[stmt.axis].extent), places=stmt.places,
                 ranks=ranks, whole=isinstance(stmt, Ranked) and stmt.whole):
             yield stmt, f"'{stmt.room}' is no room for the rows of '{stmt.param}'"
+        yield from _check_algorithm(kernel, stmt)
+
+
+def _check_algorithm(kernel: Kernel, stmt: Sort | Ranked) -> Problems:
+    by, length = stmt.algorithm, kernel.axis(stmt.axis).extent
+    if by is None:
+        return
+    if isinstance(stmt, Ranked) and (by.columns or by.runs):
+        yield stmt, f"'{by}': rows whose ranks are wanted are sorted whole, by quick or radix"
+    elif isinstance(stmt, Sort) and by.columns and (
+            by.columns not in COLUMNS[stmt.records[1] - 1] or by.runs
+            or not 0 < columns_for(stmt.records, length) <= by.columns):
+        yield stmt, f"'{by}': no columns of so many vectors hold rows of {length}"
+    elif by.runs and (by.runs.bit_count() != 1 or any(
+            axis.kind == "par" and axis.extent != 1 for axis in kernel.axes)):
+        yield stmt, f"'{by}': runs are a power of two long, and of the one row of a kernel"
 
 
 def check_nesting(kernel: Kernel) -> Problems:

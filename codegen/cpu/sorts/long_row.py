@@ -15,14 +15,12 @@ from enum import IntEnum
 
 from ....ir.kernels.kernel import Kernel
 from ....ir.kernels.rows import Sort, row_stmt
-from ....ir.plans.plan import tasks_of
 from ..host.layout import element
 from ..loops.scope import Scope
 from ..loops.statements import StmtEmitter
 from ..text import FunctionText
 from .sorted_row import SortedRow
 
-LEAST = 1 << 18  # bytes of keys of a run: what it takes to wake a thread is saved several times
 CUTS = 4         # tasks that merge as many records as a run has: a thread may come late
 GRAIN = 64       # records of such a task, at least
 
@@ -37,18 +35,10 @@ class _Slot(IntEnum):
 
 
 def is_long_row(kernel: Kernel) -> bool:
-    """Whether a kernel sorts one row that may be long. Then its context ends with the threads that
-    it may use."""
+    """Whether a kernel sorts one row by runs. Then its context ends with the threads that it may
+    use."""
     last = row_stmt(kernel)
-    if not isinstance(last, Sort) or tasks_of(kernel) != 1:
-        return False
-    length = kernel.axis(last.axis).extent
-    return not isinstance(length, int) or length >= 2 * _least(last)
-
-
-def _least(stmt: Sort) -> int:
-    """The records of a run, at least."""
-    return LEAST // stmt.dtype.itemsize
+    return isinstance(last, Sort) and last.algorithm is not None and last.algorithm.runs > 0
 
 
 def emit_sort(stmts: StmtEmitter, scope: Scope, stmt: Sort, pool: str) -> None:
@@ -65,7 +55,7 @@ def _by_threads(stmts: StmtEmitter, row: SortedRow, pool: str) -> None:
     f, kernel = stmts.f, stmts.kernel
     words = len(kernel.params) + len(kernel.dims) + 1
     threads = f(f"load i64, ptr {element(f, 'i64', '%context', words)}, align 8")
-    most = f(f"lshr i64 {row.length}, {_least(row.stmt).bit_length() - 1}")
+    most = f(f"lshr i64 {row.length}, {row.algorithm.runs.bit_length() - 1}")
     threads = f.call("i64", "llvm.smin.i64", ("i64", threads), ("i64", most))
     alone, team, done = (f.fresh(name) for name in ("alone", "team", "done"))
     f.branch(f(f"icmp sgt i64 {threads}, 1"), team, alone)

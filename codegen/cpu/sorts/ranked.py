@@ -11,7 +11,7 @@ known when all are there, which answers for NaN.
 from __future__ import annotations
 
 from ....ir.kernels.kernel import Stmt
-from ....ir.kernels.rows import Ranked
+from ....ir.kernels.rows import Algorithm, Ranked
 from ....ir.scalar.order import key_of, value_of
 from ....ir.types import DTYPES
 from ..dims import emit_dim
@@ -71,8 +71,8 @@ class _RankedRow(Row):
         many = f(f"icmp sgt i64 {self.wanted}, {f(f'sub i64 64, {zeros}')}")
         whole = f(f"or i1 {many}, {f(f'icmp sle i64 {self.length}, {FEW}')}")
         with f.when(whole):
-            sort(f, self.stmts.target, self.dtype.bits, [self.room], [free], self.length, None,
-                 self.stmts.status, places=False)
+            sort(f, self.stmt.algorithm or Algorithm("radix"), self.dtype.bits, [self.room], [free],
+                 self.length, self.stmts.status, places=False)
         with f.loop("0", self.wanted) as at:
             rank = self._rank(at)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from functools import partial
 
 from ....ir.indices.index import symbol
-from ....ir.kernels.rows import Sort
+from ....ir.kernels.rows import Algorithm, Sort
 from ....ir.scalar.order import key_of, packed, place_of, value_of
 from ....ir.types import DTYPES, I64
 from ..loops.scope import Scope
@@ -30,14 +30,14 @@ class SortedRow(Row):
 
     def __init__(self, stmts: StmtEmitter, scope: Scope, stmt: Sort) -> None:
         super().__init__(stmts, scope, stmt, I64 if stmt.places else DTYPES[f"i{stmt.dtype.bits}"])
-        self.pairs = stmt.places and stmt.dtype.bits == 64
+        self.pairs = stmt.records[1] == 2
+        self.algorithm = stmt.algorithm or Algorithm("radix")
         self.room = self._start(stmt.room)
 
     def emit(self) -> None:
-        extent = self.stmts.kernel.axis(self.stmt.axis).extent
         x, y = self.memories()
         self.fill(x, "0", self.length)
-        self.sort(x, y, self.length, extent if isinstance(extent, int) else None)
+        self.sort(x, y, self.length)
         self.finish("0", self.length)
 
     def memories(self) -> tuple[list[str], list[str]]:
@@ -52,10 +52,10 @@ class SortedRow(Row):
         """Put the records from ``begin`` to ``end`` there."""
         self._each(partial(self._fill, into), begin, end)
 
-    def sort(self, x: list[str], y: list[str], count: str, length: int | None = None) -> None:
+    def sort(self, x: list[str], y: list[str], count: str) -> None:
         """Put so many records in order, in x."""
-        sort(self.f, self.stmts.target, self.word.bits, x, y, count, length,
-             self.stmts.status, places=self.stmt.places and not self.pairs)
+        sort(self.f, self.algorithm, self.word.bits, x, y, count, self.stmts.status,
+             places=self.stmt.places and not self.pairs)
 
     def finish(self, begin: str, end: str) -> None:
         """Records that are in order become what is stored."""
