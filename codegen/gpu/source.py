@@ -43,7 +43,7 @@ from ...ir.plans.image import KernelImage
 from ...ir.plans.plan import tasks_of
 from ...ir.types import BOOL, DTYPES, DType
 from ..kernel.nest import Loop, nest
-from ..schedule.layout import Layout, is_dot, is_tile, layout_of
+from ..schedule.layout import Layout, dot_axes, is_tile, layout_of
 from .intrinsics import ROWS
 from .scalars import TRITON_PRIMITIVES, TRITON_TYPES, Tile
 from .sums import SLOTS, TileSums
@@ -195,11 +195,11 @@ class _Emitter(TileSums):
             return text if axes == (first, second) else f"tl.trans({text})"
 
         return (f"tl.dot({matrix(lhs, rows, k)}, {matrix(rhs, k, columns)}{total}, "
-                'input_precision="ieee")')
+                f'input_precision="{stmt.dot}")')
 
     def contract(self, stmt: Contract) -> Tile:
         """A contraction whose axis is one tile."""
-        dot = is_dot(self.kernel, stmt)
+        dot = dot_axes(self.kernel, stmt)
         if dot is not None:
             axes = self.layout.tile_axes(frozenset(dot))
             return self.define(self.dot(stmt, dot), stmt.dtype, axes)
@@ -360,7 +360,7 @@ class _Emitter(TileSums):
             name = self.fresh(f"v{stmt.name[1:]}_carried")
             self.line(f"{name} = {self.typed(self.broadcast(self.values[stmt.init], axes))}")
             return Tile(name, stmt.dtype.name, axes)
-        dot = is_dot(self.kernel, stmt) if isinstance(stmt, Contract) else None
+        dot = dot_axes(self.kernel, stmt) if isinstance(stmt, Contract) else None
         operands = frozenset[str]().union(*(self.depends[name] for name in stmt.operands))
         axes = self.layout.tile_axes(operands | {stmt.axis} if dot is None else frozenset(dot))
         combine = stmt.combine
@@ -378,7 +378,7 @@ class _Emitter(TileSums):
         if isinstance(stmt, Reduce):
             value = self.masked(stmt.value, stmt.axis, identity(stmt.combine, stmt.dtype))
             name, parts = stmt.combine, (total, value)
-        elif (dot := is_dot(self.kernel, stmt)) is not None:
+        elif (dot := dot_axes(self.kernel, stmt)) is not None:
             self.line(f"{total.text} = {self.dot(stmt, dot, f', {total.text}')}")
             return
         elif stmt.dtype.is_float:

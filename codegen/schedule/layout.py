@@ -12,6 +12,7 @@ its operands: then lhs (m, k), rhs (k, n) and the sum (m, n) need no transpositi
 
 from __future__ import annotations
 
+from collections.abc import Container
 from math import prod
 
 from ...ir.indices.index import Dim, row_major
@@ -34,6 +35,7 @@ from ..kernel.live import live
 MAX_ELEMENTS = 1 << 20  # of one tile: Triton's own limit
 STEP_ELEMENTS = 1024    # of the products that one step of a contraction without tl.dot holds
 MAX_BLOCK = 1 << 16     # of a loop
+PRECISION = "ieee"       # of tl.dot: all bits of float32 count
 SMALLEST_DOT = 16       # rows, columns and depth of its tiles
 DOT_STEP = 64           # the largest depth: operands go through shared memory
 
@@ -67,8 +69,11 @@ def is_tile(axis: Axis) -> bool:
     return axis.kind == "lane" or axis.block > 1
 
 
-def is_dot(kernel: Kernel, stmt: Contract) -> tuple[str, str] | None:
-    """The row and column axes if ``tl.dot`` can do a contraction: float32, blocks of 16 and up."""
+def dot_axes(kernel: Kernel, stmt: Contract) -> tuple[str, str] | None:
+    """The row and column axes if ``tl.dot`` is to do a contraction, and can: float32, blocks of 16
+    and up."""
+    if not stmt.dot:
+        return None
     values = kernel.value_axes
     tiles = {axis.name: tile_size(axis) for axis in kernel.axes if is_tile(axis)}
     left, right = (values[operand] & set(tiles) for operand in stmt.operands)
@@ -80,8 +85,33 @@ def is_dot(kernel: Kernel, stmt: Contract) -> tuple[str, str] | None:
     return (min(rows), min(columns)) if tiles.get(stmt.axis, 1) >= SMALLEST_DOT else None
 
 
+def with_units(kernel: Kernel) -> Kernel:
+    """The kernel with ``dot`` for the contractions that ``tl.dot`` can do, as it will be laid out:
+    all others are chains of fused multiply-adds."""
+    def using(names: Container[str]) -> Kernel:
+        return replace(kernel, body=tuple(
+            replace(stmt, dot=PRECISION if stmt.name in names else "")
+            if isinstance(stmt, Contract) else stmt for stmt in kernel.body))
+
+    products = [stmt.name for stmt in kernel.body if isinstance(stmt, Contract)]
+    if not products:
+        return kernel
+    laid = _laid_out(using(products)).kernel
+    return using({stmt.name for stmt in laid.body
+                  if isinstance(stmt, Contract) and dot_axes(laid, stmt) is not None})
+
+
 def layout_of(kernel: Kernel) -> Layout:
-    """Rewrite the axes of a kernel, drop what has no effect, and order the tile dimensions."""
+    """Rewrite the axes of a kernel, drop what has no effect, and order the tile dimensions; raises
+    ValueError for what Triton cannot have."""
+    layout = _laid_out(kernel)
+    for stmt in layout.kernel.body:
+        if isinstance(stmt, Contract) and stmt.dot and dot_axes(layout.kernel, stmt) is None:
+            raise ValueError(f"{kernel.name}: no tl.dot of the tiles of {stmt.name}")
+    return layout
+
+
+def _laid_out(kernel: Kernel) -> Layout:
     kernel = without_unit_axes(kernel)
     kernel = replace(kernel, body=live(kernel.body))
     kernel = replace(kernel, axes=tuple(_rounded(kernel, axis) for axis in kernel.axes))
@@ -90,7 +120,7 @@ def layout_of(kernel: Kernel) -> Layout:
             kernel = _small_steps(kernel, stmt)
     order = [axis.name for axis in kernel.axes if is_tile(axis)]
     for stmt in reversed(kernel.body):
-        dot = is_dot(kernel, stmt) if isinstance(stmt, Contract) else None
+        dot = dot_axes(kernel, stmt) if isinstance(stmt, Contract) else None
         if isinstance(stmt, Contract) and dot is not None:
             order.remove(stmt.axis)
             order.insert(max(map(order.index, dot)), stmt.axis)
@@ -123,7 +153,7 @@ def _orders(kernel: Kernel, axis: str) -> list[Order]:
 def _small_steps(kernel: Kernel, stmt: Contract) -> Kernel:
     """Bound what one step of a contraction holds."""
     step = DOT_STEP
-    if is_dot(kernel, stmt) is None:
+    if dot_axes(kernel, stmt) is None:
         values = kernel.value_axes
         names = (values[stmt.lhs] | values[stmt.rhs]) - {stmt.axis}
         sizes = (tile_size(axis) for axis in kernel.axes if axis.name in names and is_tile(axis))

@@ -212,13 +212,17 @@ class Search(Reduce):
 @record(frozen=True, eq=False)
 class Contract(Stmt):
     """Sum over ``axes`` of lhs * rhs, in row-major order: a chain of fused multiply-adds from 0.0
-    for each ``chunk`` of terms (0: for all), and the chunks pairwise, as an ``Order`` has them."""
+    for each ``chunk`` of terms (0: for all), and the chunks pairwise, as an ``Order`` has them.
+
+    With ``dot``, a precision, a GPU's unit for products of tiles adds the terms of a chunk, in an
+    order of its own: ``{chunk 512, dot ieee}``, which is products and sums of float32."""
 
     lhs: str
     rhs: str
     axes: tuple[str, ...]
     chunk: int = 0
     tiling: Tiling | None = None
+    dot: str = ""
     combine: ClassVar[str] = "add"
 
     @property

@@ -64,6 +64,7 @@ def _order_text(stmt: Any, field: str) -> str:
 
 def _blocking_text(stmt: Any, field: str) -> str:
     parts = [f"chunk {stmt.chunk}"] if stmt.chunk else []
+    parts += [f"dot {stmt.dot}"] if stmt.dot else []
     parts += [str(stmt.tiling)] if stmt.tiling is not None else []
     return f" {{{', '.join(parts)}}}" if parts else ""
 
@@ -183,7 +184,7 @@ class FieldReader:
         return {"order": Order(lanes, chunk), "way": way}
 
     def _blocking(self, dtype: DType) -> dict[str, Any]:
-        """The chunk of a product, and its blocking."""
+        """The chunk of a product, its unit, and its blocking."""
         scanner = self.scanner
         if not scanner.accept("{"):
             return {}
@@ -195,8 +196,10 @@ class FieldReader:
             parts[key] = rest
         try:
             chunk = int(parts.pop("chunk", ["0"])[0])
-            return {"chunk": chunk,
-                    "tiling": _tiling(dtype, parts) if parts or not chunk else None}
+            (dot,) = parts.pop("dot", [""])
+            known = chunk or dot
+            return {"chunk": chunk, "dot": dot,
+                    "tiling": _tiling(dtype, parts) if parts or not known else None}
         except (KeyError, ValueError, IndexError):
             raise scanner.problem(f"'{', '.join(parts)}' is no complete tiling") from None
 

@@ -12,11 +12,12 @@
             | %id ":" dtype "=" ("const" number | "index" dim | name "[" {dim} "]" ["if" %id]
             | "reduce" combiner %id "over" axis [order] | "carry" %id "next" %id "over" axis
             | "search" ("max" | "min") %id "over" axis | "last" %id "over" axis
-            | "contract" %id "," %id "over" axes ["{" ["chunk" number] ["," tiling] "}"]
+            | "contract" %id "," %id "over" axes [blocks]
             | primitive {%id})
     order   = "{" ("lanes" number ["," "chunk" number] ["," way] | "across" number) "}"
     way     = "unrolled"
             | ("by" "lanes" number | "in" "strips" number | "across" number) ["," "few" number]
+    blocks  = "{" ["chunk" number] ["," "dot" precision] ["," tiling] "}"
     sorted  = "{" ("columns" number | "quick" | "radix") ["," "runs" number] "}"
     vectors = "vectorize" axis "by" number ["keep" {%id}] ["turn" {%id}]
     split   = "split" axis "at" {dim}

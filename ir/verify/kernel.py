@@ -31,11 +31,12 @@ from ..kernels.kernel import (
 )
 from ..kernels.rows import COLUMNS, Ranked, RowStmt, Sort, columns_for, room_of, row_stmt
 from ..scalar.primitives import PRIMITIVES, result_dtype
-from ..types import BOOL, I64, DType
+from ..types import BOOL, F32, I64, DType
 from .graph import RESERVED
 from .schedule import check_schedule
 from .tiling import check_tilings
 
+PRECISIONS = ("ieee",)  # of a unit for products
 MAX_LANES = 64  # of a sum: a chunk is made of whole vectors, and of rounds of all lanes
 
 Problems = Iterator[tuple[Stmt | None, str]]
@@ -356,6 +357,9 @@ def check_orders(kernel: Kernel) -> Problems:
         if isinstance(stmt, Contract) and stmt.chunk and (not _is_chunk(stmt.chunk) or not (
                 is_ordered(stmt.combine, stmt.dtype))):
             yield stmt, f"a product of {stmt.dtype} has no chunks of {stmt.chunk}"
+        if isinstance(stmt, Contract) and stmt.dot and (
+                stmt.dot not in PRECISIONS or stmt.dtype != F32):
+            yield stmt, f"no unit gives products of {stmt.dtype} with the precision '{stmt.dot}'"
         if not isinstance(stmt, Reduce):
             continue
         order = stmt.order
