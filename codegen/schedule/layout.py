@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Container
 from math import prod
 
-from ...ir.indices.index import Dim, row_major
+from ...ir.indices.affine import coefficient
+from ...ir.indices.index import Dim, row_major, symbols_of
 from ...ir.indices.walk import fold
 from ...ir.kernels.combine import Order
 from ...ir.kernels.kernel import (
@@ -99,6 +100,32 @@ def with_units(kernel: Kernel) -> Kernel:
     laid = _laid_out(using(products)).kernel
     return using({stmt.name for stmt in laid.body
                   if isinstance(stmt, Contract) and dot_axes(laid, stmt) is not None})
+
+
+def with_atomics(kernel: Kernel) -> Kernel:
+    """The kernel with ``atomic`` accumulating stores where programs or lanes may meet."""
+    return replace(kernel, body=tuple(
+        replace(stmt, atomic=_collides(kernel, stmt, kernel.effect_axes[at]))
+        if isinstance(stmt, Store) and stmt.accumulate else stmt
+        for at, stmt in enumerate(kernel.body)))
+
+
+def _collides(kernel: Kernel, stmt: Store, axes: frozenset[str]) -> bool:
+    """False if different programs and lanes surely add to different elements.
+
+    They do if each of their axes has an index of its own, as in ``y[%row, j]`` with ``%row``
+    the same for all lanes. (The rounds of a seq loop follow each other.)
+    """
+    parallel = axes & {axis.name for axis in kernel.axes if axis.kind == "par" or is_tile(axis)}
+
+    def varying(dim: Dim) -> set[str]:
+        return {axis for name in symbols_of(dim)
+                for axis in kernel.value_axes.get(name, frozenset((name,)))} & parallel
+
+    alone = {axis for dim in stmt.indices for axis in varying(dim)
+             if varying(dim) == {axis} and (slope := coefficient(dim, axis)) is not None
+             and slope[0] != 0 and not varying(slope[1])}
+    return alone != parallel
 
 
 def layout_of(kernel: Kernel) -> Layout:

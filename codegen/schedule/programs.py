@@ -7,7 +7,7 @@ from math import prod
 from ...ir.kernels.kernel import Contract, Kernel
 from ...ir.kernels.schedule import Program
 from ...ir.record import replace
-from .layout import Layout, layout_of, with_units
+from .layout import Layout, layout_of, with_atomics, with_units
 
 PIPELINE = 3  # rounds of a loop under way: one computes, two load
 UNROLLED = 8  # rounds of a loop that adds what it loads: each loads one number
@@ -22,7 +22,7 @@ def schedule_programs(kernel: Kernel, chunks: int = 0) -> Kernel:
     loops = any(axis.kind == "seq" for axis in layout.kernel.axes)
     program = Program(_warps(layout, ALONE), UNROLLED, chunks) if chunks else Program(
         _warps(layout), PIPELINE if loops else 1)
-    return replace(layout.kernel, program=program)
+    return with_atomics(replace(layout.kernel, program=program))
 
 
 def _warps(layout: Layout, each: int = 256) -> int:

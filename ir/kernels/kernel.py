@@ -273,13 +273,18 @@ class Last(Stmt):
 
 @record(frozen=True, eq=False)
 class Store(Stmt):
-    """``param[indices] = value`` (or ``+=``) where ``guard`` holds."""
+    """``param[indices] = value`` (or ``+=``) where ``guard`` holds.
+
+    ``atomic``: indices of a GPU's programs or tiles may meet in an element, which takes their terms
+    in any turn.
+    """
 
     param: str
     indices: tuple[Dim, ...]
     value: str
     accumulate: bool = False
     guard: str = ""
+    atomic: bool = False
 
     @cached_property
     def operands(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@
               ["warps" number "pipeline" number ["chunks" number]]
               "{" [{axis} "{"] {[vectors] {split} stmt} ["}"] "}"
     axis    = ("par" | "seq") name "in" dim "by" number | "lane" name "in" dim
-    stmt    = name "[" {dim} "]" ("=" | "+=") %id ["if" %id] | "check" %id "site" number
+    stmt    = name "[" {dim} "]" ("=" | "+=" ["atomic"]) %id ["if" %id] | "check" %id "site" number
             | ("sort" | "argsort") name "[" {dim} "]" "=" %id "over" axis "in" name [sorted]
             | ("ranked" | "partition" | "argpartition") name "[" {dim} "]" "=" %id "over" axis
               "at" %id "over" axis "in" name [sorted]
@@ -203,8 +203,10 @@ class _KernelReader(FieldReader):
             accumulate = scanner.accept("+=")
             if not accumulate:
                 scanner.expect("=")
+            atomic = accumulate and scanner.accept("atomic")
             value = self.known()
-            return Store("", self.dtypes[value], *access, value, accumulate, self._guard())
+            return Store("", self.dtypes[value], *access, value, accumulate, self._guard(),
+                         atomic)
         if scanner.accept("check"):
             value = self.value()
             scanner.expect("site")

@@ -203,7 +203,7 @@ def print_kernel(kernel: Kernel) -> str:
 def print_stmt(stmt: Stmt) -> str:
     """One line of a kernel."""
     if isinstance(stmt, Store):
-        sign = "+=" if stmt.accumulate else "="
+        sign = "+= atomic" if stmt.atomic else "+=" if stmt.accumulate else "="
         return f"{access_text(stmt.param, stmt.indices)} {sign} {stmt.value}{_guard(stmt.guard)}"
     if isinstance(stmt, Check):
         return f"check {stmt.value} site {stmt.site}"
