@@ -16,6 +16,7 @@ from weft.codegen.gpu import intrinsics as gpu
 from weft.codegen.gpu.source import SUMS, emit_triton
 from weft.codegen.schedule.cpu import tile
 from weft.codegen.schedule.gpu import tile as tile_gpu
+from weft.codegen.schedule.programs import schedule_programs
 from weft.ir.diagnose import Error
 from weft.ir.interp.kernel import run_kernel
 from weft.ir.kernels import intrinsics, rows
@@ -127,3 +128,39 @@ def test_a_statement_of_rows_is_the_last_one() -> None:
     text = INTRINSIC_CASES["sort"][0].replace("in room\n", "in room\n    %5: f32 = neg %0\n")
     with pytest.raises(Error, match="does nothing else and ends with it"):
         verify_kernel(parse_kernel(text))
+
+
+UNITS = """
+kernel @units(x: {dtype}[32,32], w: {dtype}[32,32], y: mut {dtype}[32], p: i64[32]) {{
+  par i in 32 by 32, par j in 32 by 32, seq k in 32 by 32 {{
+    %0: {dtype} = x[i, k]
+    %1: {dtype} = w[k, j]
+    %2: {dtype} = contract %0, %1 over k
+    y[j] += %2
+  }}
+}}
+"""
+
+
+def test_units_and_atomic_additions_of_a_gpu_are_in_the_text() -> None:
+    """A product by a unit, and one by a chain; indices of i add to one element of y."""
+    for dtype, unit in (("f32", " {dot ieee}"), ("f64", "")):
+        kernel = schedule_programs(parse_kernel(UNITS.format(dtype=dtype)))
+        text = print_kernel(kernel)
+        assert f"contract %0, %1 over k{unit}\n" in text and "y[j] += atomic %2" in text
+        assert same_kernel(parse_kernel(text), kernel)
+        source = emit_triton(parse_kernel(text)).text
+        assert ('input_precision="ieee"' in source) == bool(unit) and "tl.atomic_add" in source
+        plain = text.replace(unit, "").replace(" atomic", "")
+        source = emit_triton(parse_kernel(plain)).text
+        assert "tl.dot" not in source and "tl.atomic_add" not in source
+
+
+def test_units_that_there_are_not_are_refused() -> None:
+    text = UNITS.format(dtype="f64").replace("over k", "over k {dot ieee}")
+    with pytest.raises(Error, match="no unit gives products of f64 with the precision 'ieee'"):
+        verify_kernel(parse_kernel(text))
+    small = parse_kernel(UNITS.format(dtype="f32").replace("over k", "over k {dot ieee}").replace(
+        "by 32", "by 8"))
+    with pytest.raises(ValueError, match="dot of the tiles of %2"):
+        emit_triton(small)
