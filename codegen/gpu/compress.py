@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
-from ...ir.kernels.kernel import Compress, Stmt
+from ...ir.kernels.rows import Compress
 from .memory import TileMemory
-from .sorts import each, row_of
+from .sorts import Statements, each, row_of
 
 
-def emit_compress(f: TileMemory, statements: Callable[[Sequence[Stmt]], None]) -> None:
+def emit_compress(f: TileMemory, stmt: Compress, statements: Statements) -> None:
     """The body of a kernel that compresses; ``statements`` writes those before."""
-    *before, stmt = f.kernel.body
-    assert isinstance(stmt, Compress)
     row, size = row_of(f, stmt, stmt.param), f.index(f.kernel.axis(stmt.chosen).extent, ())
     count = f.fresh("count")
     f.line(f"{count} = tl.full((), 0, tl.int64)")
     with each(f, stmt.axis) as place:
-        statements(before)
+        statements(f.kernel.body[:-1])
         value, mask = f.values[stmt.value], f.values[stmt.mask]
         parts = [f"({place.text} >= 0)", f"({f.typed(mask)}).to(tl.int1)", *f.in_range(place.axes)]
         chosen, at = f.fresh("chosen"), f.fresh("at")

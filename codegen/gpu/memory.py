@@ -1,8 +1,7 @@
 """Axes, addresses, masks, loads and stores of a kernel in Triton.
 
 Lanes beyond an extent hold anything, so every access is masked by the axes that it depends on, and
-by its guard. An accumulating store is load, add, store where no two programs or lanes can meet in
-an element, and atomic otherwise (then the order of float additions is not fixed).
+by its guard. An accumulating store is load, add, store unless its text says that it is atomic.
 
 A check stores its site to the status, one int32 for all programs, where a lane in range fails; of
 several that fail, any remains. The kernel goes on: what a check stands for has a guard of its own.
@@ -14,7 +13,6 @@ from collections.abc import Mapping
 from keyword import iskeyword
 from types import MappingProxyType
 
-from ...ir.indices.affine import coefficient
 from ...ir.indices.index import Dim, Symbol, ceil_div, product, row_major, symbols_of
 from ...ir.indices.walk import fold
 from ...ir.kernels.combine import Order
@@ -199,7 +197,7 @@ class TileMemory(TritonScalars):
             value += ".to(tl.int8)"
         if not stmt.accumulate:
             self.line(f"tl.store({pointer}, {value}{mask})")
-        elif self.collides(stmt):
+        elif stmt.atomic:
             self.line(f"tl.atomic_add({pointer}, {value}{mask})")
             return
         else:
@@ -215,24 +213,6 @@ class TileMemory(TritonScalars):
         pointer = f"tl.broadcast_to({self.status}, {self.shape(axes)})" if axes else self.status
         mask = " & ".join((*self.in_range(axes), f"~{holds}"))
         self.line(f"tl.store({pointer}, {stmt.site}, mask={mask})")
-
-    def collides(self, stmt: Store) -> bool:
-        """False if different programs and lanes surely add to different elements.
-
-        They do if each of their axes has an index of its own, as in ``y[%row, j]`` with ``%row``
-        the same for all lanes. (The rounds of a seq loop follow each other.)
-        """
-        parallel = {axis.name for axis in self.kernel.axes if axis.kind == "par" or is_tile(axis)}
-        parallel &= self.effects[id(stmt)]
-
-        def varying(dim: Dim) -> set[str]:
-            return {axis for name in symbols_of(dim)
-                    for axis in self.depends.get(name, frozenset((name,)))} & parallel
-
-        alone = {axis for dim in stmt.indices for axis in varying(dim)
-                 if varying(dim) == {axis} and (slope := coefficient(dim, axis)) is not None
-                 and slope[0] != 0 and not varying(slope[1])}
-        return alone != parallel
 
     def barrier(self, param: str) -> None:
         """Let all threads of the program see what it has stored, before the next access."""

@@ -6,30 +6,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from ...ir.kernels.kernel import Ranked, Stmt
+from ...ir.kernels.kernel import Stmt
+from ...ir.kernels.rows import Ranked
 from ...ir.scalar.order import key_of, packed, place_of, value_of
 from ...ir.types import DTYPES, I64
 from .memory import TileMemory
 from .scalars import Tile
-from .sorts import each, in_row, row_of, sort_row, store
-
-Statements = Callable[[Sequence[Stmt]], None]
+from .sorts import Statements, each, in_row, row_of, sort_row, store
 
 
-def emit_ranked(f: TileMemory, statements: Statements) -> None:
+def emit_ranked(f: TileMemory, stmt: Ranked, statements: Statements) -> None:
     """The body of a kernel that finds ranks; ``statements`` writes those before."""
-    *body, stmt = f.kernel.body
-    assert isinstance(stmt, Ranked)
+    body = f.kernel.body[:-1]
     of_rank = [one for one in body if stmt.axis not in _axes(f, one)]
-    body = [one for one in body if stmt.ranks not in _axes(f, one)]
+    of_value = [one for one in body if stmt.ranks not in _axes(f, one)]
     word = I64 if stmt.whole else DTYPES[f"i{stmt.dtype.bits}"]
     row, room = row_of(f, stmt, stmt.param), row_of(f, stmt, stmt.room)
     length = f.index(f.kernel.axis(stmt.axis).extent, ())
 
     def key() -> Tile:
-        statements(body)
+        statements(of_value)
         return f.cast(key_of(f, f.values[stmt.value], stmt.dtype, places=stmt.places), word)
 
     with each(f, stmt.axis) as place:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from ...ir.indices.index import Dim, symbol
-from ...ir.kernels.kernel import Sort, Stmt
+from ...ir.kernels.kernel import Stmt
+from ...ir.kernels.rows import RowStmt, Sort
 from ...ir.scalar.order import key_of, packed, place_of, value_of
 from ...ir.types import DTYPES, I64, DType
 from ..schedule.layout import is_tile
@@ -46,16 +47,17 @@ def {name}_pass({row}, n, step, TURNED: tl.constexpr):
     tl.debug_barrier()"""
 
 
-def emit_sort(f: TileMemory, statements: Callable[[Sequence[Stmt]], None]) -> None:
+Statements = Callable[[Sequence[Stmt]], None]
+
+
+def emit_sort(f: TileMemory, stmt: Sort, statements: Statements) -> None:
     """The body of a kernel that sorts; ``statements`` writes those before the sort."""
-    *before, stmt = f.kernel.body
-    assert isinstance(stmt, Sort)
     whole = DTYPES[f"i{stmt.dtype.bits}"]
     pairs = stmt.places and whole == I64
     row = row_of(f, stmt, stmt.param)
     room = row_of(f, stmt, stmt.room)
     with each(f, stmt.axis) as place:
-        statements(before)
+        statements(f.kernel.body[:-1])
         value = f.values[stmt.value]
         key = key_of(f, value, stmt.dtype, places=stmt.places)
         if stmt.places:
@@ -74,7 +76,7 @@ def emit_sort(f: TileMemory, statements: Callable[[Sequence[Stmt]], None]) -> No
                 value_of(f, word, stmt.dtype), stmt.dtype))
 
 
-def row_of(f: TileMemory, stmt: Sort, param: str) -> str:
+def row_of(f: TileMemory, stmt: RowStmt, param: str) -> str:
     """A variable for where the row of a parameter begins."""
     width: Dim = f.kernel.param(param).type.shape[-1]
     name = f.fresh(f"{f.pointers[param]}_row")

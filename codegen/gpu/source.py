@@ -16,8 +16,9 @@ replaces the lanes beyond the extent of its own axis by what leaves the result a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TypeGuard
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, TypeGuard
 
 from ...ir.indices.index import Dim, ceil_div
 from ...ir.kernels.combine import Order, identity
@@ -26,29 +27,25 @@ from ...ir.kernels.kernel import (
     Axis,
     Carry,
     Check,
-    Compress,
     Const,
     Contract,
     Index,
     Kernel,
     Last,
     Load,
-    Ranked,
     Reduce,
-    Sort,
     Stmt,
     Store,
 )
+from ...ir.kernels.rows import row_stmt
 from ...ir.kernels.schedule import Program
 from ...ir.plans.image import KernelImage
 from ...ir.plans.plan import tasks_of
 from ...ir.types import BOOL, DTYPES, DType
 from ..kernel.nest import Loop, nest
-from ..schedule.layout import Layout, is_dot, is_tile, layout_of
-from .compress import emit_compress
-from .ranked import emit_ranked
+from ..schedule.layout import Layout, dot_axes, is_tile, layout_of
+from .intrinsics import ROWS
 from .scalars import TRITON_PRIMITIVES, TRITON_TYPES, Tile
-from .sorts import emit_sort
 from .sums import SLOTS, TileSums
 
 _HEADER = "\n".join(("import triton", "import triton.language as tl",
@@ -95,13 +92,9 @@ class _Emitter(TileSums):
         self.loops = [axis.name for axis in self.kernel.axes if axis.kind == "seq"]
 
     def body(self) -> None:
-        last = self.kernel.body[-1] if self.kernel.body else None
-        if isinstance(last, Ranked):
-            emit_ranked(self, self.statements)
-        elif isinstance(last, Compress):
-            emit_compress(self, self.statements)
-        elif isinstance(last, Sort):
-            emit_sort(self, self.statements)
+        last = row_stmt(self.kernel)
+        if last is not None:
+            ROWS[type(last)](self, last, self.statements)
         else:
             self.statements(nest(self.kernel, self.loops))
 
@@ -136,11 +129,7 @@ class _Emitter(TileSums):
                 return self.bitcast(self.values[stmt.args[0]], stmt.dtype)
             case Apply():
                 return self.apply(stmt.prim, *(self.values[name] for name in stmt.args))
-            case Reduce():
-                return self.reduction(stmt)
-            case Contract():
-                return self.contract(stmt)
-        raise AssertionError(f"no Triton for {type(stmt).__name__}")
+        return SUMS[type(stmt)](self, stmt)
 
     # Reductions and contractions
 
@@ -206,11 +195,11 @@ class _Emitter(TileSums):
             return text if axes == (first, second) else f"tl.trans({text})"
 
         return (f"tl.dot({matrix(lhs, rows, k)}, {matrix(rhs, k, columns)}{total}, "
-                'input_precision="ieee")')
+                f'input_precision="{stmt.dot}")')
 
     def contract(self, stmt: Contract) -> Tile:
         """A contraction whose axis is one tile."""
-        dot = is_dot(self.kernel, stmt)
+        dot = dot_axes(self.kernel, stmt)
         if dot is not None:
             axes = self.layout.tile_axes(frozenset(dot))
             return self.define(self.dot(stmt, dot), stmt.dtype, axes)
@@ -371,7 +360,7 @@ class _Emitter(TileSums):
             name = self.fresh(f"v{stmt.name[1:]}_carried")
             self.line(f"{name} = {self.typed(self.broadcast(self.values[stmt.init], axes))}")
             return Tile(name, stmt.dtype.name, axes)
-        dot = is_dot(self.kernel, stmt) if isinstance(stmt, Contract) else None
+        dot = dot_axes(self.kernel, stmt) if isinstance(stmt, Contract) else None
         operands = frozenset[str]().union(*(self.depends[name] for name in stmt.operands))
         axes = self.layout.tile_axes(operands | {stmt.axis} if dot is None else frozenset(dot))
         combine = stmt.combine
@@ -389,7 +378,7 @@ class _Emitter(TileSums):
         if isinstance(stmt, Reduce):
             value = self.masked(stmt.value, stmt.axis, identity(stmt.combine, stmt.dtype))
             name, parts = stmt.combine, (total, value)
-        elif (dot := is_dot(self.kernel, stmt)) is not None:
+        elif (dot := dot_axes(self.kernel, stmt)) is not None:
             self.line(f"{total.text} = {self.dot(stmt, dot, f', {total.text}')}")
             return
         elif stmt.dtype.is_float:
@@ -397,6 +386,11 @@ class _Emitter(TileSums):
         else:
             name, parts = "add", (total, self.mul(*self.factors(stmt)))
         self.line(f"{total.text} = {TRITON_PRIMITIVES[name](self, stmt.dtype, parts)}")
+
+
+# Those whose axis is one tile; the others are what loops end with.
+SUMS: Mapping[type[Stmt], Callable[[_Emitter, Any], Tile]] = MappingProxyType({
+    Reduce: _Emitter.reduction, Contract: _Emitter.contract})
 
 
 def _is_any(combine: str) -> bool:

@@ -10,7 +10,8 @@ from ...ir.indices.index import Dim, product
 from ...ir.indices.space import known_stores, natural
 from ...ir.indices.walk import substitute
 from ...ir.kernels.build import Scalar
-from ...ir.kernels.kernel import Kernel, Param, room_of
+from ...ir.kernels.kernel import Kernel, Param
+from ...ir.kernels.rows import room_of
 from ...ir.ops.op import Kind
 from ...ir.ops.places.view import unravel
 from ...ir.plans.plan import CheckSite, KernelCall

@@ -34,7 +34,7 @@ from ...ir.indices.space import (
 )
 from ...ir.kernels.build import KernelBuilder, Scalar
 from ...ir.kernels.combine import identity, is_ordered
-from ...ir.kernels.kernel import Axis, AxisKind, Carry, Kernel, Param, Store, summed_axes
+from ...ir.kernels.kernel import Axis, AxisKind, Carry, Kernel, Param, Store
 from ...ir.ops.axes.reduce import contract_places
 from ...ir.ops.axes.sort import steps_of
 from ...ir.ops.op import Kind, widened
@@ -315,7 +315,7 @@ class Lowering:
         stores = [axes for at, axes in kernel.effect_axes.items()
                   if isinstance(kernel.body[at], Store)]
         used = frozenset[str]().union(*kernel.value_axes.values(), *stores)
-        summed = {axis for stmt in kernel.body for axis in summed_axes(stmt)} | {
+        summed = {axis for stmt in kernel.body for axis in stmt.summed} | {
             stmt.axis for stmt in kernel.body if isinstance(stmt, Carry)}
         par = frozenset.intersection(*stores) - summed if stores else frozenset[str]()
         wide = [name for parts in places for _, index, _ in parts for dim in index

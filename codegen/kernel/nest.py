@@ -28,7 +28,6 @@ from ...ir.kernels.kernel import (
     Reduce,
     Search,
     Stmt,
-    summed_axes,
 )
 from ...ir.record import record, replace
 
@@ -70,7 +69,7 @@ def nest(
 def inside(stage: Kernel, vector: str | None) -> tuple[Kernel, tuple[Axis, ...]]:
     """What is left of a stage inside of loops over single indices, and the axes of these loops:
     blocks of the task, and what it has all of, but for sums and for the axis of its vectors."""
-    summed = {axis for stmt in stage.body for axis in summed_axes(stmt)}
+    summed = {axis for stmt in stage.body for axis in stmt.summed}
     used = axes_used(stage)
     axes: list[Axis] = []
     around: list[Axis] = []
@@ -98,10 +97,10 @@ def nested_axes(kernel: Kernel, order: Sequence[str]) -> list[str]:
     for _ in order:  # what one of them is moved behind may be moved itself
         before = list(found)
         for stmt in kernel.body:
-            for axis in summed_axes(stmt):
+            for axis in stmt.summed:
                 terms = frozenset[str]().union(*(kernel.value_axes[name] for name in stmt.operands))
                 place = found.index(axis)
-                last = max((found.index(name) for name in terms - set(summed_axes(stmt))),
+                last = max((found.index(name) for name in terms - set(stmt.summed)),
                            default=-1)
                 if place < last:
                     found.insert(last, found.pop(place))
@@ -115,7 +114,7 @@ def axes_used(stage: Kernel) -> frozenset[str]:
     if not stage.locals:
         return frozenset(axis.name for axis in stage.axes)
     return frozenset[str]().union(*stage.value_axes.values(), *stage.effect_axes.values(),
-                                  *map(summed_axes, stage.body))
+                                  *(stmt.summed for stmt in stage.body))
 
 
 def behind_effects(
@@ -156,7 +155,7 @@ class _Nest:
         for at in wanted:
             stmt = self.body[at]
             level = max((after.get(operand, 0) for operand in stmt.operands), default=0)
-            ends = axis in summed_axes(stmt)
+            ends = axis in stmt.summed
             if stmt.name:
                 after[stmt.name] = level + ends
             if ends or (axis in self.axes[at] and not stmt.name):

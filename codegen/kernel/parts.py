@@ -45,9 +45,7 @@ from ...ir.kernels.kernel import (
     Reduce,
     Stmt,
     Store,
-    index_exprs,
     rename_values,
-    summed_axes,
 )
 from ...ir.kernels.tiling import power_of_two
 from ...ir.plans.calls import Call, split_kernels
@@ -380,5 +378,5 @@ def _numbered(body: Sequence[Stmt]) -> list[Stmt]:
 
 def _axes_of(stmt: Stmt) -> set[str]:
     """The axes that a statement mentions."""
-    found = set(summed_axes(stmt))
-    return found.union(*(symbols_of(dim) for dim in index_exprs(stmt)))
+    found = set(stmt.summed)
+    return found.union(*(symbols_of(dim) for dim in stmt.exprs))

@@ -9,7 +9,8 @@ are cut into blocks and register tiles.
 from __future__ import annotations
 
 from ...ir.indices.index import product
-from ...ir.kernels.kernel import Axis, Carry, Contract, Kernel, Sort
+from ...ir.kernels.kernel import Axis, Carry, Contract, Kernel
+from ...ir.kernels.rows import row_stmt
 from ...ir.kernels.tiling import power_of_two
 from ...ir.kernels.workspace import local_bytes
 from ...ir.machine import Machine
@@ -31,6 +32,7 @@ from ..kernel.axes.walks import (
 from ..kernel.searches import with_searches
 from ..kernel.stages import needs_stages, sums_again, with_stages
 from .contract import tile_contract, tiled
+from .sort import schedule_rows
 from .vectors import schedule
 
 MAP_BLOCK = 8192       # elements of one CPU task: long enough to amortise it, short enough to share
@@ -54,8 +56,8 @@ def tile(kernel: Kernel, target: Machine) -> Kernel:
     """
     if does_nothing(kernel):
         return replace(kernel, body=())
-    if any(isinstance(stmt, Sort) for stmt in kernel.body):
-        return kernel
+    if row_stmt(kernel) is not None:
+        return schedule_rows(kernel, target)
     kernel = with_few_axes(kernel)
     for rewrite in (with_periods, with_stacks_unrolled):
         parted = rewrite(kernel)

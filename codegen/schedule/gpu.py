@@ -7,16 +7,13 @@ from ...ir.kernels.combine import Order
 from ...ir.kernels.kernel import (
     Axis,
     Carry,
-    Compress,
     Contract,
     Kernel,
     Load,
-    Ranked,
     Reduce,
-    Sort,
     Store,
-    summed_axes,
 )
+from ...ir.kernels.rows import row_stmt
 from ...ir.kernels.tiling import power_of_two
 from ...ir.record import replace
 from ..kernel.axes.collapse import does_nothing, with_few_axes
@@ -41,7 +38,7 @@ def tile(kernel: Kernel) -> Kernel:
     """Choose axis kinds and blocks of a lowered kernel, then how its programs are run."""
     if does_nothing(kernel):
         return replace(kernel, body=())
-    if any(isinstance(stmt, Sort) for stmt in kernel.body):
+    if row_stmt(kernel) is not None:
         return schedule_programs(_in_tiles(kernel))
     kernel = with_few_axes(kernel)
     first = next((stmt for stmt in kernel.body if isinstance(stmt, Contract)), None)
@@ -69,8 +66,8 @@ def _rows_of(kernel: Kernel) -> tuple[str, Order] | None:
     vector = vector_axis(kernel)
     orders = {stmt.order for stmt in kernel.body
               if isinstance(stmt, Reduce) and stmt.order and stmt.axis == vector}
-    others = any(isinstance(stmt, Carry | Compress | Ranked) or (
-        isinstance(stmt, Reduce | Contract) and vector not in summed_axes(stmt))
+    others = any(isinstance(stmt, Carry) or (
+        isinstance(stmt, Reduce | Contract) and vector not in stmt.summed)
         for stmt in kernel.body)
     order = orders.pop() if len(orders) == 1 and not others else None
     return (vector, order) if vector and order and order.lanes > 1 else None

@@ -12,9 +12,11 @@ its operands: then lhs (m, k), rhs (k, n) and the sum (m, n) need no transpositi
 
 from __future__ import annotations
 
+from collections.abc import Container
 from math import prod
 
-from ...ir.indices.index import Dim, row_major
+from ...ir.indices.affine import coefficient
+from ...ir.indices.index import Dim, row_major, symbols_of
 from ...ir.indices.walk import fold
 from ...ir.kernels.combine import Order
 from ...ir.kernels.kernel import (
@@ -24,8 +26,6 @@ from ...ir.kernels.kernel import (
     Load,
     Reduce,
     Store,
-    index_exprs,
-    summed_axes,
 )
 from ...ir.kernels.tiling import power_of_two
 from ...ir.record import record, replace
@@ -36,6 +36,7 @@ from ..kernel.live import live
 MAX_ELEMENTS = 1 << 20  # of one tile: Triton's own limit
 STEP_ELEMENTS = 1024    # of the products that one step of a contraction without tl.dot holds
 MAX_BLOCK = 1 << 16     # of a loop
+PRECISION = "ieee"       # of tl.dot: all bits of float32 count
 SMALLEST_DOT = 16       # rows, columns and depth of its tiles
 DOT_STEP = 64           # the largest depth: operands go through shared memory
 
@@ -69,8 +70,11 @@ def is_tile(axis: Axis) -> bool:
     return axis.kind == "lane" or axis.block > 1
 
 
-def is_dot(kernel: Kernel, stmt: Contract) -> tuple[str, str] | None:
-    """The row and column axes if ``tl.dot`` can do a contraction: float32, blocks of 16 and up."""
+def dot_axes(kernel: Kernel, stmt: Contract) -> tuple[str, str] | None:
+    """The row and column axes if ``tl.dot`` is to do a contraction, and can: float32, blocks of 16
+    and up."""
+    if not stmt.dot:
+        return None
     values = kernel.value_axes
     tiles = {axis.name: tile_size(axis) for axis in kernel.axes if is_tile(axis)}
     left, right = (values[operand] & set(tiles) for operand in stmt.operands)
@@ -82,8 +86,59 @@ def is_dot(kernel: Kernel, stmt: Contract) -> tuple[str, str] | None:
     return (min(rows), min(columns)) if tiles.get(stmt.axis, 1) >= SMALLEST_DOT else None
 
 
+def with_units(kernel: Kernel) -> Kernel:
+    """The kernel with ``dot`` for the contractions that ``tl.dot`` can do, as it will be laid out:
+    all others are chains of fused multiply-adds."""
+    def using(names: Container[str]) -> Kernel:
+        return replace(kernel, body=tuple(
+            replace(stmt, dot=PRECISION if stmt.name in names else "")
+            if isinstance(stmt, Contract) else stmt for stmt in kernel.body))
+
+    products = [stmt.name for stmt in kernel.body if isinstance(stmt, Contract)]
+    if not products:
+        return kernel
+    laid = _laid_out(using(products)).kernel
+    return using({stmt.name for stmt in laid.body
+                  if isinstance(stmt, Contract) and dot_axes(laid, stmt) is not None})
+
+
+def with_atomics(kernel: Kernel) -> Kernel:
+    """The kernel with ``atomic`` accumulating stores where programs or lanes may meet."""
+    return replace(kernel, body=tuple(
+        replace(stmt, atomic=_collides(kernel, stmt, kernel.effect_axes[at]))
+        if isinstance(stmt, Store) and stmt.accumulate else stmt
+        for at, stmt in enumerate(kernel.body)))
+
+
+def _collides(kernel: Kernel, stmt: Store, axes: frozenset[str]) -> bool:
+    """False if different programs and lanes surely add to different elements.
+
+    They do if each of their axes has an index of its own, as in ``y[%row, j]`` with ``%row``
+    the same for all lanes. (The rounds of a seq loop follow each other.)
+    """
+    parallel = axes & {axis.name for axis in kernel.axes if axis.kind == "par" or is_tile(axis)}
+
+    def varying(dim: Dim) -> set[str]:
+        return {axis for name in symbols_of(dim)
+                for axis in kernel.value_axes.get(name, frozenset((name,)))} & parallel
+
+    alone = {axis for dim in stmt.indices for axis in varying(dim)
+             if varying(dim) == {axis} and (slope := coefficient(dim, axis)) is not None
+             and slope[0] != 0 and not varying(slope[1])}
+    return alone != parallel
+
+
 def layout_of(kernel: Kernel) -> Layout:
-    """Rewrite the axes of a kernel, drop what has no effect, and order the tile dimensions."""
+    """Rewrite the axes of a kernel, drop what has no effect, and order the tile dimensions; raises
+    ValueError for what Triton cannot have."""
+    layout = _laid_out(kernel)
+    for stmt in layout.kernel.body:
+        if isinstance(stmt, Contract) and stmt.dot and dot_axes(layout.kernel, stmt) is None:
+            raise ValueError(f"{kernel.name}: no tl.dot of the tiles of {stmt.name}")
+    return layout
+
+
+def _laid_out(kernel: Kernel) -> Layout:
     kernel = without_unit_axes(kernel)
     kernel = replace(kernel, body=live(kernel.body))
     kernel = replace(kernel, axes=tuple(_rounded(kernel, axis) for axis in kernel.axes))
@@ -92,7 +147,7 @@ def layout_of(kernel: Kernel) -> Layout:
             kernel = _small_steps(kernel, stmt)
     order = [axis.name for axis in kernel.axes if is_tile(axis)]
     for stmt in reversed(kernel.body):
-        dot = is_dot(kernel, stmt) if isinstance(stmt, Contract) else None
+        dot = dot_axes(kernel, stmt) if isinstance(stmt, Contract) else None
         if isinstance(stmt, Contract) and dot is not None:
             order.remove(stmt.axis)
             order.insert(max(map(order.index, dot)), stmt.axis)
@@ -125,7 +180,7 @@ def _orders(kernel: Kernel, axis: str) -> list[Order]:
 def _small_steps(kernel: Kernel, stmt: Contract) -> Kernel:
     """Bound what one step of a contraction holds."""
     step = DOT_STEP
-    if is_dot(kernel, stmt) is None:
+    if dot_axes(kernel, stmt) is None:
         values = kernel.value_axes
         names = (values[stmt.lhs] | values[stmt.rhs]) - {stmt.axis}
         sizes = (tile_size(axis) for axis in kernel.axes if axis.name in names and is_tile(axis))
@@ -137,7 +192,7 @@ def _small_steps(kernel: Kernel, stmt: Contract) -> Kernel:
     other_loop = any(axis.kind == "seq" and axis.name != stmt.axis for axis in kernel.axes) or any(
         stmt.axis in axes for axes in stores) or any(
         isinstance(other, (Reduce, Contract)) and other is not stmt and (
-            stmt.axis in kernel.value_axes[other.name] or stmt.axis in summed_axes(other))
+            stmt.axis in kernel.value_axes[other.name] or stmt.axis in other.summed)
         for other in kernel.body)
 
     def stepped(axis: Axis) -> Axis:
@@ -161,7 +216,7 @@ def _needs_wide(kernel: Kernel) -> bool:
         assert isinstance(result, int)
         return result
 
-    exprs = [expr for stmt in kernel.body for expr in index_exprs(stmt)]
+    exprs = [expr for stmt in kernel.body for expr in stmt.exprs]
     exprs += [row_major(stmt.indices, kernel.param(stmt.param).type.shape)
               for stmt in kernel.body if isinstance(stmt, (Load, Store))]
     return max(map(magnitude, exprs), default=0) >= 1 << 31

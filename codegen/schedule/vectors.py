@@ -25,7 +25,6 @@ from ...ir.kernels.kernel import (
     Stmt,
     Store,
     stages_of,
-    summed_axes,
 )
 from ...ir.kernels.schedule import (
     IN_TURN,
@@ -96,7 +95,7 @@ def _with_outlined(stage: Kernel) -> Iterator[Stmt]:
 def _vector(stage: Kernel) -> Axis | None:
     """The axis that a stage walks in vectors: of a map in a task with locals the last one that the
     task has all of, else the one that is blocked."""
-    summed = {axis for stmt in stage.body for axis in summed_axes(stmt)}
+    summed = {axis for stmt in stage.body for axis in stmt.summed}
     used = axes_used(stage)
     axes = [axis for axis in stage.axes if axis.block != 1]
     if stage.locals:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ...ir.indices.index import Dim, product
-from ...ir.kernels.kernel import Apply, Contract, Kernel, Reduce, summed_axes
+from ...ir.kernels.kernel import Apply, Contract, Kernel, Reduce
 from ...ir.plans.calls import Call, GroupCall, LoopCall, bodies_of
 from ...ir.plans.plan import KernelCall
 from ...ir.plans.walk import COPIED
@@ -128,7 +128,7 @@ def kernel_flops(kernel: Kernel) -> Dim:
     for stmt in kernel.body:
         if not isinstance(stmt, (Apply, Reduce, Contract)):
             continue
-        names = values[stmt.name] | set(summed_axes(stmt))
+        names = values[stmt.name] | set(stmt.summed)
         times = 2 if isinstance(stmt, Contract) else 1
         counted = not (isinstance(stmt, Apply) and stmt.prim in ("cast", "bitcast", "select"))
         if counted:

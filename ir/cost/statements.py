@@ -1,17 +1,18 @@
 """How much work the statements of a kernel and its launch are, in additions.
 
 A step of a loop is one addition by itself, for what it loads and stores and for its counter. The
-primitives of a statement have their costs in their rows (``ir/scalar/primitives``).
+primitives of a statement have their costs in their rows (``ir/scalar/primitives``), as have the
+instructions that take whole axes (``ir/kernels/intrinsics``).
 """
 
 from __future__ import annotations
 
 from ..indices.index import Dim, ceil_div, product
-from ..kernels.kernel import Apply, Contract, Kernel, Reduce, Sort, Stmt
+from ..kernels.intrinsics import intrinsic_of
+from ..kernels.kernel import Apply, Kernel, Stmt
 from ..scalar.primitives import PRIMITIVES
 
 LOAD = 1      # what a step of a loop has from the first-level cache
-SORTED = 32   # for each element of a row
 ROUNDS = 64   # of a loop that goes through an array part by part, at least
 
 
@@ -19,9 +20,8 @@ def statement_work(stmt: Stmt) -> int:
     """The work of a statement in one step of its loops, but for loads and stores."""
     if isinstance(stmt, Apply):
         return PRIMITIVES[stmt.prim].cost
-    if isinstance(stmt, Sort):
-        return SORTED
-    return 1 if isinstance(stmt, (Reduce, Contract)) else 0
+    row = intrinsic_of(stmt)
+    return 0 if row is None else row.cost
 
 
 def kernel_work(kernel: Kernel, in_rounds: bool = False) -> Dim:

@@ -7,7 +7,8 @@ tasks do not show, so every schedule of a kernel means the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from math import prod
 from types import MappingProxyType
 from typing import Any
 
@@ -15,36 +16,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..diagnose import OutOfRangeError, error
-from ..indices.index import Dim, Symbol, symbols_of
+from ..indices.index import Dim, Symbol
 from ..indices.walk import evaluate, fold
-from ..kernels.combine import Order, identity
+from ..kernels.combine import identity
+from ..kernels.intrinsics import Intrinsic, intrinsic_of
 from ..kernels.kernel import (
     Apply,
     Axis,
     Carry,
     Check,
-    Compress,
     Const,
-    Contract,
     Index,
     Kernel,
     Last,
     Load,
-    Ranked,
     Reduce,
-    Search,
-    Sort,
     Stmt,
     Store,
 )
-from ..kernels.ordering import (
-    compressed,
-    parted_places,
-    parted_values,
-    sorted_places,
-    sorted_ranks,
-    sorted_values,
-)
+from ..kernels.rows import RowStmt
 from ..loc import Loc
 from ..scalar.primitives import PRIMITIVES
 from ..types import TensorType
@@ -88,32 +78,6 @@ def run_kernel(kernel: Kernel, buffers: Mapping[str, Array], dims: Mapping[str, 
                     run.values.pop(name, None)
     if run.failed:
         raise ChecksFailedError(kernel.name, frozenset(run.failed), kernel.locs)
-
-
-def reduce_in_order(combine: np.ufunc, terms: Array, start: Array, order: Order) -> Array:
-    """The last dimension of ``terms`` combined from ``start`` as ``Order`` says."""
-    kept, count = terms.shape[:-1], terms.shape[-1]
-    rounds = -(-(order.chunk or max(count, 1)) // order.lanes)
-    chunks = max(1, -(-count // (rounds * order.lanes)))
-    padded = np.full((*kept, chunks * rounds * order.lanes), start, start.dtype)
-    padded[..., :count] = terms
-    padded = padded.reshape(*kept, chunks, rounds, order.lanes)
-    lanes = np.full((*kept, chunks, order.lanes), start, start.dtype)
-    for at in range(rounds):
-        lanes = combine(lanes, padded[..., at, :])
-    while lanes.shape[-1] > 1:
-        half = lanes.shape[-1] // 2
-        lanes = combine(lanes[..., :half], lanes[..., half:])
-    return _pairwise(combine, lanes[..., 0])
-
-
-def _pairwise(combine: np.ufunc, sums: Array) -> Array:
-    """The last dimension combined by neighbours; an odd last one goes up unchanged."""
-    while sums.shape[-1] > 1:
-        paired = combine(sums[..., :-1:2], sums[..., 1::2])
-        odd = sums[..., -1:] if sums.shape[-1] % 2 else sums[..., :0]
-        sums = np.concatenate([paired, odd], -1)
-    return np.asarray(sums[..., 0])
 
 
 class _KernelRun:
@@ -197,12 +161,8 @@ class _KernelRun:
         """Evaluate one statement."""
         if isinstance(stmt, Store):
             self._store(stmt)
-        elif isinstance(stmt, Ranked):
-            self._ranked(stmt)
-        elif isinstance(stmt, Compress):
-            self._compress(stmt)
-        elif isinstance(stmt, Sort):
-            self._sort(stmt)
+        elif isinstance(stmt, RowStmt):
+            self._row(stmt)
         elif isinstance(stmt, Check):
             if not self.values[stmt.value].all():
                 self.failed.add(stmt.site)
@@ -220,13 +180,9 @@ class _KernelRun:
                 return self._load(stmt)
             case Apply():
                 return self._apply(stmt)
-            case Reduce():
-                return self._reduce(stmt)
-            case Contract():
-                return self._contract(stmt)
             case Last():
                 return self.ends[stmt.value]
-        raise TypeError(f"no meaning for a statement of type {type(stmt).__name__}")
+        return self._summed(stmt)
 
     def _index(self, dim: Dim) -> Array:
         def leaf(symbol: Symbol) -> Any:
@@ -278,37 +234,41 @@ class _KernelRun:
                                    memory[inside].reshape(shape))
             memory[inside] = data
 
-    def _sort(self, stmt: Sort) -> None:
-        value, at = self.values[stmt.value], self.position(stmt.axis)
-        shape = np.broadcast_shapes(value.shape, *(self.axes[name].shape for dim in stmt.indices
-                                                   for name in symbols_of(dim)))
-        rows = np.moveaxis(np.broadcast_to(value, shape), at, -1)
-        ordered = sorted_places(rows) if stmt.places else sorted_values(rows)
-        index = tuple(np.broadcast_to(self._index(dim), shape) for dim in stmt.indices)
-        self.memory[stmt.param][index] = np.moveaxis(ordered, -1, at)
-
-    def _compress(self, stmt: Compress) -> None:
-        length = self.axes[stmt.axis].size
-        value, mask = (np.broadcast_to(self.values[name].ravel(), length)
-                       for name in (stmt.value, stmt.mask))
+    def _row(self, stmt: RowStmt) -> None:
+        """Rows of memory made of rows of values, one for each index of the other axes."""
+        row = _row_of(stmt)
+        own = {stmt.axis, getattr(stmt, row.gives)}.union(*row.axes(stmt))
+        operands = [self._along(name, axes, own)
+                    for name, axes in zip(row.operands(stmt), row.axes(stmt), strict=True)]
         memory = self.memory[stmt.param]
-        memory[...] = compressed(value, mask, size=memory.size)
+        found = row.meaning(stmt, memory.shape[-1], *operands)
+        memory[...] = found.reshape(memory.shape)
 
-    def _ranked(self, stmt: Ranked) -> None:
-        at, ranks = self.position(stmt.axis), self.position(stmt.ranks)
+    def _along(self, name: str, axes: Sequence[str], own: Set[str] | None = None) -> Array:
+        """A value with these axes as its last one, the last of them fastest; without the others of
+        an instruction's ``own``, if it has any, but with all that are not."""
+        sizes = [axis.size for axis in self.axes.values()]
+        shape = [size if name in axes or (own and name not in own) else 1
+                 for name, size in zip(self.axes, sizes, strict=True)]
+        value = self.values[name]
+        value = np.broadcast_to(value, np.broadcast_shapes(value.shape, shape))
+        at = [self.position(axis) for axis in axes]
+        moved = np.moveaxis(value, at, range(-len(at), 0))
+        kept = [moved.shape[place] for place, axis in enumerate(
+            axis for axis in self.axes if axis not in axes) if not own or axis not in own]
+        return moved.reshape(*kept, prod(moved.shape[-len(at):]))
 
-        def rows(name: str, along: int, across: int) -> Array:
-            """A value with one axis as its last, and without the other one."""
-            shape = [1 if place == across else self.axes[axis.name].size
-                     for place, axis in enumerate(self.kernel.axes)]
-            whole = np.broadcast_to(self.values[name], shape)
-            return np.asarray(np.moveaxis(whole, (across, along), (0, -1))[0])
-
-        meaning = (parted_places if stmt.places else parted_values if stmt.whole
-                   else sorted_ranks)
-        found = meaning(
-            rows(stmt.value, at, ranks), rows(stmt.rank, ranks, at))
-        self.memory[stmt.param][...] = found.reshape(self.memory[stmt.param].shape)
+    def _summed(self, stmt: Stmt) -> Array:
+        """A value that has no longer the axes that are summed over."""
+        row, at = _row_of(stmt), [self.position(axis) for axis in stmt.summed]
+        operands = [self._along(name, axes)
+                    for name, axes in zip(row.operands(stmt), row.axes(stmt), strict=True)]
+        if type(stmt) is Reduce:
+            axis = self.kernel.axis(stmt.axis)
+            whole = np.broadcast_shapes(self.values[stmt.value].shape, self.axes[stmt.axis].shape)
+            self._check_window(stmt, [axis], np.broadcast_to(self.values[stmt.value], whole),
+                               np.array(identity(stmt.combine, stmt.dtype), stmt.dtype.numpy))
+        return np.expand_dims(row.meaning(stmt, 0, *operands), sorted(at))
 
     def _apply(self, stmt: Apply) -> Array:
         primitive = PRIMITIVES[stmt.prim]
@@ -317,24 +277,6 @@ class _KernelRun:
         found = np.asarray(primitive.numpy(*args, *more))
         # What does not depend on its operands, as x**0, may have fewer dims than they have.
         return found.reshape((1,) * (args[0].ndim - found.ndim) + found.shape) if args else found
-
-    def _reduce(self, stmt: Reduce) -> Array:
-        value, at = self.values[stmt.value], self.position(stmt.axis)
-        if isinstance(stmt, Search):
-            return np.asarray((np.argmax if stmt.combine == "max" else np.argmin)(
-                value, axis=at, keepdims=True))
-        combine = PRIMITIVES[stmt.combine].numpy
-        assert isinstance(combine, np.ufunc)
-        start = np.array(identity(stmt.combine, stmt.dtype), stmt.dtype.numpy)
-        # A value without the axis counts as often as the axis is long.
-        shape = np.broadcast_shapes(value.shape, self.axes[stmt.axis].shape)
-        value = np.broadcast_to(value, shape)
-        self._check_window(stmt, [self.kernel.axis(stmt.axis)], value, start)
-        if stmt.order is not None:
-            total = reduce_in_order(combine, np.moveaxis(value, at, -1), start, stmt.order)
-            return np.expand_dims(total, at)
-        return np.asarray(combine.reduce(value, axis=at, keepdims=True, dtype=stmt.dtype.numpy,
-                                         initial=start))
 
     def _outside(self, axis: Axis) -> Array:
         """The indices of an axis that lie outside of its window."""
@@ -356,22 +298,11 @@ class _KernelRun:
                     raise error("W601", f"{stmt.name or 'a store'} has something outside of the "
                                         f"window of '{axis}'")
 
-    def _contract(self, stmt: Contract) -> Array:
-        lhs, rhs = self.values[stmt.lhs], self.values[stmt.rhs]
-        shape = list(np.broadcast_shapes(lhs.shape, rhs.shape,
-                                         *(self.axes[axis].shape for axis in stmt.axes)))
-        at = [self.position(axis) for axis in stmt.axes]
-        for place in at:
-            shape[place] = 1
-        chains: list[Array] = []
-        for number, where in enumerate(np.ndindex(*(self.axes[axis].size for axis in stmt.axes))):
-            if number == 0 or (stmt.chunk and number % stmt.chunk == 0):
-                chains.append(np.zeros(shape, stmt.dtype.numpy))
-            left, right = (_slice(part, at, where) for part in (lhs, rhs))
-            chains[-1] = (PRIMITIVES["fma"].numpy(left, right, chains[-1]) if stmt.dtype.is_float
-                          else left * right + chains[-1])
-        return _pairwise(np.add, np.stack(chains, -1)) if chains else np.zeros(
-            shape, stmt.dtype.numpy)
+
+def _row_of(stmt: Stmt) -> Intrinsic:
+    row = intrinsic_of(stmt)
+    assert row is not None, f"no meaning for a statement of type {type(stmt).__name__}"
+    return row
 
 
 def _slice(part: Array, at: Sequence[int], where: Sequence[int]) -> Array:

@@ -15,12 +15,11 @@ from .kernel import (
     Kernel,
     Load,
     Reduce,
-    Sort,
     Stmt,
     Store,
     stages_of,
-    summed_axes,
 )
+from .rows import row_stmt
 
 
 def reads_and_stores(kernel: Kernel) -> tuple[frozenset[str], frozenset[str]]:
@@ -30,10 +29,7 @@ def reads_and_stores(kernel: Kernel) -> tuple[frozenset[str], frozenset[str]]:
     for stmt in kernel.body:
         if isinstance(stmt, Load) or (isinstance(stmt, Store) and stmt.accumulate):
             needed |= {stmt.param} - stored
-        if isinstance(stmt, (Store, Sort)):
-            stored.add(stmt.param)
-        if isinstance(stmt, Sort) and stmt.room:
-            stored.add(stmt.room)
+        stored.update(stmt.stores)
     return frozenset(needed), frozenset(stored)
 
 
@@ -46,7 +42,7 @@ def may_share(kernel: Kernel, source: str, target: str) -> bool:
     of the values of earlier loops). What is stored as it was may be read at any index.
     """
     one, two = kernel.param(source).type, kernel.param(target).type
-    if kernel.param(source).mutable or one != two or kernel.sorts:
+    if kernel.param(source).mutable or one != two or row_stmt(kernel) is not None:
         return False
     accesses = [*kernel.accesses.get(source, ()), *kernel.accesses.get(target, ())]
     loads = [at for at, stmt in accesses if isinstance(stmt, Load) and stmt.param == source]
@@ -149,8 +145,8 @@ def may_overwrite(kernel: Kernel, stage: Sequence[Stmt], source: str, target: st
                 return False
             behind.add(stmt.name)
     part = replace(kernel, body=tuple(stage))
-    used = frozenset[str]().union(*part.value_axes.values(), *part.effect_axes.values(), *map(
-        summed_axes, stage))
+    used = frozenset[str]().union(*part.value_axes.values(), *part.effect_axes.values(),
+                                  *(stmt.summed for stmt in stage))
     return (kernel.param(source).type == kernel.param(target).type
             and len({stmt.indices for stmt in accesses}) == 1
             and not any(isinstance(stmt, Store) and stmt.accumulate for stmt in accesses)

@@ -14,18 +14,16 @@ from .kernel import (
     Apply,
     Carry,
     Check,
-    Compress,
     Const,
     Contract,
     Index,
     Last,
     Load,
-    Ranked,
     Reduce,
-    Sort,
     Stmt,
     Store,
 )
+from .rows import Compress, Ranked, Sort
 
 
 @record
@@ -118,13 +116,13 @@ class KernelBuilder:
 
     def ranked(self, param: str, indices: tuple[Dim, ...], value: Scalar, axis: str, rank: Scalar,
                ranks: str, *, places: bool, room: str, whole: bool) -> None:
-        self.body.append(Ranked("", value.dtype, param, indices, value.name, axis, places, room,
-                                rank.name, ranks, whole))
+        self.body.append(Ranked("", value.dtype, param, indices, value.name, axis, rank.name,
+                                ranks, whole, places, room))
 
     def compress(self, param: str, value: Scalar, axis: Dim, mask: Scalar,
                  chosen: Dim) -> None:
-        self.body.append(Compress("", value.dtype, param, (chosen,), value.name, str(axis), False,
-                                  "", mask.name, str(chosen)))
+        self.body.append(Compress("", value.dtype, param, (chosen,), value.name, str(axis),
+                                  mask.name, str(chosen)))
 
     def check(self, value: Scalar, site: int) -> None:
         if (Check, value.name, site) not in self._known:

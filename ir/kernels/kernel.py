@@ -54,7 +54,7 @@ from ..indices.index import Dim, Expr, symbol, symbols_of
 from ..indices.walk import substitute
 from ..loc import Loc
 from ..record import fields, record, replace
-from ..types import I64, DType, TensorType, as_dtype
+from ..types import DType, TensorType
 from .combine import Order
 from .schedule import IN_TURN, Program, Split, Vectors, Way
 from .tiling import Tiling
@@ -117,6 +117,21 @@ class Stmt:
         """Names of the values read, guards and index values included."""
         return ()
 
+    @property
+    def exprs(self) -> tuple[Dim, ...]:
+        """The index expressions that it holds."""
+        return ()
+
+    @property
+    def summed(self) -> tuple[str, ...]:
+        """The axes that it sums over, or takes the end of; the last one fastest."""
+        return ()
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        """The parameters whose contents it changes."""
+        return ()
+
 
 @record(frozen=True, eq=False)
 class Const(Stmt):
@@ -133,7 +148,11 @@ class Index(Stmt):
 
     @cached_property
     def operands(self) -> tuple[str, ...]:
-        return _values(self.expr)
+        return values_in(self.expr)
+
+    @property
+    def exprs(self) -> tuple[Dim, ...]:
+        return (self.expr,)
 
 
 @record(frozen=True, eq=False)
@@ -146,7 +165,11 @@ class Load(Stmt):
 
     @cached_property
     def operands(self) -> tuple[str, ...]:
-        return _values(*self.indices) + ((self.guard,) if self.guard else ())
+        return values_in(*self.indices) + ((self.guard,) if self.guard else ())
+
+    @property
+    def exprs(self) -> tuple[Dim, ...]:
+        return self.indices
 
 
 @record(frozen=True, eq=False)
@@ -175,6 +198,10 @@ class Reduce(Stmt):
     def operands(self) -> tuple[str, ...]:
         return (self.value,)
 
+    @property
+    def summed(self) -> tuple[str, ...]:
+        return (self.axis,)
+
 
 @record(frozen=True, eq=False)
 class Search(Reduce):
@@ -185,18 +212,26 @@ class Search(Reduce):
 @record(frozen=True, eq=False)
 class Contract(Stmt):
     """Sum over ``axes`` of lhs * rhs, in row-major order: a chain of fused multiply-adds from 0.0
-    for each ``chunk`` of terms (0: for all), and the chunks pairwise, as an ``Order`` has them."""
+    for each ``chunk`` of terms (0: for all), and the chunks pairwise, as an ``Order`` has them.
+
+    With ``dot``, a precision, a GPU's unit for products of tiles adds the terms of a chunk, in an
+    order of its own: ``{chunk 512, dot ieee}``, which is products and sums of float32."""
 
     lhs: str
     rhs: str
     axes: tuple[str, ...]
     chunk: int = 0
     tiling: Tiling | None = None
+    dot: str = ""
     combine: ClassVar[str] = "add"
 
     @property
     def operands(self) -> tuple[str, ...]:
         return (self.lhs, self.rhs)
+
+    @property
+    def summed(self) -> tuple[str, ...]:
+        return self.axes
 
     @property
     def axis(self) -> str:
@@ -231,95 +266,43 @@ class Last(Stmt):
     def operands(self) -> tuple[str, ...]:
         return (self.value,)
 
+    @property
+    def summed(self) -> tuple[str, ...]:
+        return (self.axis,)
+
 
 @record(frozen=True, eq=False)
 class Store(Stmt):
-    """``param[indices] = value`` (or ``+=``) where ``guard`` holds."""
+    """``param[indices] = value`` (or ``+=``) where ``guard`` holds.
+
+    ``atomic``: indices of a GPU's programs or tiles may meet in an element, which takes their terms
+    in any turn.
+    """
 
     param: str
     indices: tuple[Dim, ...]
     value: str
     accumulate: bool = False
     guard: str = ""
+    atomic: bool = False
 
     @cached_property
     def operands(self) -> tuple[str, ...]:
         guard = (self.guard,) if self.guard else ()
-        return (self.value, *_values(*self.indices), *guard)
+        return (self.value, *values_in(*self.indices), *guard)
+
+    @property
+    def exprs(self) -> tuple[Dim, ...]:
+        return self.indices
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        return (self.param,)
 
     @property
     def meets(self) -> bool:
         """True if it may come to an element again, so that the order of its rounds counts."""
-        return self.accumulate or bool(_values(*self.indices))
-
-
-@record(frozen=True, eq=False)
-class Sort(Stmt):
-    """``sort param[.., axis] = value over axis``: rows of values in ascending order, as
-    ``ordering`` has it; or, with ``places``, where in their rows they are.
-
-    ``room`` has memory for each row that the kernel may use as it likes, if it names a parameter.
-    """
-
-    param: str
-    indices: tuple[Dim, ...]
-    value: str
-    axis: str
-    places: bool
-    room: str
-
-    @property
-    def operands(self) -> tuple[str, ...]:
-        return (self.value, *_values(*self.indices))
-
-
-@record(frozen=True, eq=False)
-class Ranked(Sort):
-    """``ranked param[.., ranks] = value over axis at rank over ranks``: the elements that a sort
-    would put to places. ``partition param[.., axis] = ...``, with ``whole``: all elements, those
-    below the first of these ones, equal to it, between it and the second one, and so on, in turn;
-    or, with ``places``, where in their rows they are (``argpartition``). ``ordering`` says it in
-    full.
-    """
-
-    rank: str
-    ranks: str
-    whole: bool
-
-    @property
-    def operands(self) -> tuple[str, ...]:
-        return (self.value, self.rank, *_values(*self.indices))
-
-
-@record(frozen=True, eq=False)
-class Compress(Sort):
-    """``compress param[chosen] = value over axis where mask over chosen``: the first values where
-    the mask holds, in turn, and 0 where there are not as many. It needs no room.
-    """
-
-    mask: str
-    chosen: str
-
-    @property
-    def operands(self) -> tuple[str, ...]:
-        return (self.value, self.mask, *_values(*self.indices))
-
-
-def room_of(
-    dtype: DType, shape: tuple[Dim, ...], *, places: bool, ranks: Dim | None = None,
-    whole: bool = False,
-) -> TensorType:
-    """The memory that rows of ``shape`` need to be sorted: for as many keys, or words of a key and
-    a place; and for the keys twice where they and the places do not fit into one word. To find
-    ``ranks`` of them: for the keys twice; for the ``whole`` row words, and three for each of these.
-    """
-    *rows, length = shape
-    if ranks is not None:
-        return TensorType(I64, (*rows, length + ranks * 3 + 1)) if whole else TensorType(
-            as_dtype(f"i{dtype.bits}"), (*rows, length * 2))
-    if not places:
-        return TensorType(as_dtype(f"i{dtype.bits}"), shape)
-    return TensorType(I64, (*rows, length if dtype.bits == 32 else length * 3))
+        return self.accumulate or bool(values_in(*self.indices))
 
 
 @record(frozen=True, eq=False)
@@ -334,7 +317,8 @@ class Check(Stmt):
         return (self.value,)
 
 
-def _values(*dims: Dim) -> tuple[str, ...]:
+def values_in(*dims: Dim) -> tuple[str, ...]:
+    """The values that index expressions read."""
     return tuple(sorted(n for dim in dims for n in symbols_of(dim) if n.startswith("%")))
 
 
@@ -413,14 +397,9 @@ class Kernel:
                 for at, stmt in enumerate(self.body) if not stmt.name}
 
     @cached_property
-    def sorts(self) -> bool:
-        """True if a statement sorts."""
-        return any(isinstance(stmt, Sort) for stmt in self.body)
-
-    @cached_property
     def loop_axes(self) -> tuple[Axis, ...]:
         """The axes that reductions, contractions and ``seq`` loops run over, outermost first."""
-        names = {name for stmt in self.body for name in summed_axes(stmt)}
+        names = {name for stmt in self.body for name in stmt.summed}
         return tuple(axis for axis in self.axes if axis.name in names or axis.kind == "seq")
 
     @cached_property
@@ -433,7 +412,7 @@ class Kernel:
             for dim in param.type.shape:
                 names |= symbols_of(dim)
         for stmt in self.body:
-            for dim in index_exprs(stmt):
+            for dim in stmt.exprs:
                 names |= symbols_of(dim)
         return tuple(sorted(n for n in names - {a.name for a in self.axes} if n[0] != "%"))
 
@@ -451,10 +430,8 @@ def rename_values(stmt: Stmt, names: Mapping[str, str]) -> Stmt:
         found = symbols_of(part) & names.keys()
         return substitute(part, {old: symbol(names[old]) for old in found}) if found else part
 
-    read = {part.name: moved(getattr(stmt, part.name)) for part in fields(stmt)
-            if part.name in ("value", "args", "lhs", "rhs", "indices", "guard", "expr",
-                             "init", "next", "rank")}
-    return replace(stmt, **read)
+    return replace(stmt, **{part.name: moved(getattr(stmt, part.name)) for part in fields(stmt)
+                            if part.name != "name"})
 
 
 def stages_of(kernel: Kernel) -> list[tuple[Stmt, ...]]:
@@ -469,13 +446,6 @@ def stages_of(kernel: Kernel) -> list[tuple[Stmt, ...]]:
     return [tuple(stage) for stage in stages]
 
 
-def index_exprs(stmt: Stmt) -> tuple[Dim, ...]:
-    """The index expressions a statement holds."""
-    if isinstance(stmt, (Load, Store, Sort)):
-        return stmt.indices
-    return (stmt.expr,) if isinstance(stmt, Index) else ()
-
-
 _NO_AXES = frozenset[str]()
 
 
@@ -485,15 +455,7 @@ def _depends(
     axes = _NO_AXES
     for operand in stmt.operands:
         axes |= values[operand]
-    for expr in index_exprs(stmt):
+    for expr in stmt.exprs:
         if not isinstance(expr, int):
             axes |= symbols_of(expr) & names
-    summed = summed_axes(stmt)
-    return axes.difference(summed) if summed else axes
-
-
-def summed_axes(stmt: Stmt) -> tuple[str, ...]:
-    """The axes that a statement sums over, or takes the end of; the last one fastest."""
-    if isinstance(stmt, (Reduce, Last)):
-        return (stmt.axis,)
-    return stmt.axes if isinstance(stmt, Contract) else ()
+    return axes.difference(stmt.summed) if stmt.summed else axes

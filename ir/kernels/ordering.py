@@ -82,8 +82,10 @@ def sorted_places(x: Array) -> Array:
 
 
 def compressed(x: Array, mask: Array, *, size: int) -> Array:
-    """The first elements of a vector where a mask holds, 0 where there are not as many."""
-    made = np.zeros(size, x.dtype)
-    found = x[mask][:size]
-    made[:len(found)] = found
+    """The first elements of each row where a mask holds, 0 where there are not as many."""
+    x, mask = np.broadcast_arrays(x, mask)
+    made = np.zeros((*x.shape[:-1], size), x.dtype)
+    for row in np.ndindex(x.shape[:-1]):
+        found = x[row][mask[row]][:size]
+        made[row][:len(found)] = found
     return made

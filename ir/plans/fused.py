@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..kernels.kernel import Compress, Contract, Kernel, Ranked, Sort
+from ..kernels.kernel import Contract, Kernel
+from ..kernels.rows import row_stmt
 from ..kernels.workspace import scratch_bytes
 from .plan import Alloc, Branch, Copy, Group, Launch, Loop, Plan, all_steps
 from .stack import SCRATCH_BYTES
@@ -26,6 +27,5 @@ def why_not_fused(plan: Plan, loop: Loop) -> str:
 def _is_plain(kernel: Kernel) -> bool:
     """Whether a kernel has nothing that is large by itself: sorts, products in tiles, memory that
     only the caller has."""
-    return scratch_bytes(kernel) <= SCRATCH_BYTES and not any(
-        isinstance(stmt, (Compress, Ranked, Sort)) or (isinstance(stmt, Contract) and stmt.tiling)
-        for stmt in kernel.body)
+    return scratch_bytes(kernel) <= SCRATCH_BYTES and row_stmt(kernel) is None and not any(
+        isinstance(stmt, Contract) and stmt.tiling for stmt in kernel.body)

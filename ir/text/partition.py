@@ -22,8 +22,8 @@ from ..plans.partition import Partition, Segment, Send, all_segments
 from ..plans.plan import Plan, Slot
 from ..types import Device
 from .parser import items_of
-from .printer import print_graph, print_kernel, print_plan, quoted, word
-from .scanner import Scanner
+from .printer import print_graph, print_kernel, print_plan
+from .scanner import Scanner, quoted, word
 
 T = TypeVar("T")
 _NONE: Mapping[str, Plan] = MappingProxyType({})

@@ -13,34 +13,27 @@ in quotes. Kernel and plan look as in the docstrings of ``kernel`` and ``plan``.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..graph import Graph, Node, Value
 from ..host import HostFunction
-from ..indices.index import Dim, Expr
+from ..indices.index import Expr
+from ..kernels.intrinsics import intrinsic_of
 from ..kernels.kernel import (
     Apply,
     Carry,
     Check,
-    Compress,
     Const,
-    Contract,
     Index,
     Kernel,
     Last,
     Load,
-    Ranked,
-    Reduce,
-    Search,
-    Sort,
     Stmt,
     Store,
     stages_of,
 )
-from ..kernels.schedule import IN_TURN
 from ..loc import Loc
 from ..plans.plan import (
     Alloc,
@@ -59,20 +52,8 @@ from ..plans.plan import (
     Window,
 )
 from ..types import DType, TensorType
-from .scanner import FUNCTION, PATH, WORD
-
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
-
-
-def quoted(text: str) -> str:
-    """A string literal. Half of a surrogate pair, which no file in UTF-8 can hold, is escaped."""
-    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}",
-                          json.dumps(text, ensure_ascii=False))
-
-
-def word(name: str, plain: str = WORD) -> str:
-    """A name as it stands if it is a plain word, else in quotes."""
-    return name if re.fullmatch(plain, name) else quoted(name)
+from .intrinsics import access_text, print_intrinsic
+from .scanner import FUNCTION, PATH, quoted, word
 
 
 def print_graph(graph: Graph) -> str:
@@ -222,21 +203,13 @@ def print_kernel(kernel: Kernel) -> str:
 def print_stmt(stmt: Stmt) -> str:
     """One line of a kernel."""
     if isinstance(stmt, Store):
-        sign = "+=" if stmt.accumulate else "="
-        return f"{_access(stmt.param, stmt.indices)} {sign} {stmt.value}{_guard(stmt.guard)}"
-    if isinstance(stmt, Compress):
-        return (f"compress {_access(stmt.param, stmt.indices)} = {stmt.value} over {stmt.axis} "
-                f"where {stmt.mask} over {stmt.chosen}")
-    if isinstance(stmt, Sort):
-        verbs, at = ("sort", "argsort"), ""
-        if isinstance(stmt, Ranked):
-            verbs = ("partition" if stmt.whole else "ranked", "argpartition")
-            at = f"at {stmt.rank} over {stmt.ranks} "
-        return (f"{verbs[stmt.places]} {_access(stmt.param, stmt.indices)} = {stmt.value} "
-                f"over {stmt.axis} {at}in {word(stmt.room)}")
+        sign = "+= atomic" if stmt.atomic else "+=" if stmt.accumulate else "="
+        return f"{access_text(stmt.param, stmt.indices)} {sign} {stmt.value}{_guard(stmt.guard)}"
     if isinstance(stmt, Check):
         return f"check {stmt.value} site {stmt.site}"
-    return f"{stmt.name}: {stmt.dtype} = {_meaning(stmt)}"
+    row = intrinsic_of(stmt)
+    text = _meaning(stmt) if row is None else print_intrinsic(row, stmt)
+    return f"{stmt.name}: {stmt.dtype} = {text}" if stmt.name else text
 
 
 def _meaning(stmt: Stmt) -> str:
@@ -246,35 +219,14 @@ def _meaning(stmt: Stmt) -> str:
         case Index(expr=expr):
             return f"index {expr}"
         case Load():
-            return _access(stmt.param, stmt.indices) + _guard(stmt.guard)
+            return access_text(stmt.param, stmt.indices) + _guard(stmt.guard)
         case Apply():
             return f"{stmt.prim} {', '.join(stmt.args)}"
-        case Search():
-            return f"search {stmt.combine} {stmt.value} over {stmt.axis}"
-        case Reduce():
-            return f"reduce {stmt.combine} {stmt.value} over {stmt.axis}{_order(stmt)}"
         case Carry():
             return f"carry {stmt.init} next {stmt.next} over {stmt.axis}"
         case Last():
             return f"last {stmt.value} over {stmt.axis}"
-        case Contract():
-            over = stmt.axes[0] if len(stmt.axes) == 1 else f"({', '.join(stmt.axes)})"
-            parts = [f"chunk {stmt.chunk}"] if stmt.chunk else []
-            parts += [str(stmt.tiling)] if stmt.tiling is not None else []
-            how = f" {{{', '.join(parts)}}}" if parts else ""
-            return f"contract {stmt.lhs}, {stmt.rhs} over {over}{how}"
     raise TypeError(f"no text for a statement of type {type(stmt).__name__}")
-
-
-def _order(stmt: Reduce) -> str:
-    if stmt.order is None:
-        return f" {{{stmt.way}}}" if stmt.way != IN_TURN else ""
-    way = f", {stmt.way}" if stmt.way != IN_TURN else ""
-    return f" {str(stmt.order)[:-1]}{way}}}"
-
-
-def _access(param: str, indices: Iterable[Dim]) -> str:
-    return f"{word(param)}[{', '.join(map(str, indices))}]"
 
 
 def _guard(guard: str) -> str:

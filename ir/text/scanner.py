@@ -35,6 +35,18 @@ _INT = re.compile(r"\d+")
 _ENDS = r"\bby\b|\b(?:from|to|times)\s+%|\bscratch\s*=|\bfused\s*{"
 _DIM = re.compile(rf"(?:(?!{_ENDS})[\w.%+*/ -])*")
 _LOC = re.compile(rf"({STRING}|{PATH}):(\d+)(?: in ({STRING}|{FUNCTION}))?")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+def quoted(text: str) -> str:
+    """A string literal. Half of a surrogate pair, which no file in UTF-8 can hold, is escaped."""
+    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}",
+                          json.dumps(text, ensure_ascii=False))
+
+
+def word(name: str, plain: str = WORD) -> str:
+    """A name as it stands if it is a plain word, else in quotes."""
+    return name if re.fullmatch(plain, name) else quoted(name)
 
 
 class Scanner:

@@ -12,35 +12,31 @@ from collections.abc import Callable, Iterator, Mapping
 from ..indices.affine import coefficient
 from ..indices.index import Dim, symbols_of
 from ..kernels.access import local_uses, may_overwrite
-from ..kernels.combine import COMBINERS, is_ordered
+from ..kernels.combine import is_ordered
+from ..kernels.intrinsics import Intrinsic, intrinsic_of
 from ..kernels.kernel import (
     Apply,
     Carry,
     Check,
-    Compress,
     Const,
     Contract,
     Index,
     Kernel,
     Last,
     Load,
-    Ranked,
     Reduce,
-    Search,
-    Sort,
     Stmt,
     Store,
-    index_exprs,
-    room_of,
     stages_of,
-    summed_axes,
 )
+from ..kernels.rows import COLUMNS, Ranked, RowStmt, Sort, columns_for, room_of, row_stmt
 from ..scalar.primitives import PRIMITIVES, result_dtype
-from ..types import BOOL, I32, I64, DType
+from ..types import BOOL, F32, I64, DType
 from .graph import RESERVED
 from .schedule import check_schedule
 from .tiling import check_tilings
 
+PRECISIONS = ("ieee",)  # of a unit for products
 MAX_LANES = 64  # of a sum: a chunk is made of whole vectors, and of rounds of all lanes
 
 Problems = Iterator[tuple[Stmt | None, str]]
@@ -73,13 +69,13 @@ def check_params(kernel: Kernel) -> Problems:
     if len(params) != len(kernel.params) + len(kernel.locals):
         yield None, "two parameters have one name"
     for stmt in kernel.body:
-        if isinstance(stmt, (Load, Store, Sort)):
+        if isinstance(stmt, (Load, Store, RowStmt)):
             param = params.get(stmt.param)
             if param is None:
                 yield stmt, f"no parameter '{stmt.param}'"
             elif len(stmt.indices) != param.type.rank:
                 yield stmt, f"{len(stmt.indices)} indices for {param.type}"
-            elif isinstance(stmt, (Store, Sort)) and not param.mutable:
+            elif isinstance(stmt, (Store, RowStmt)) and not param.mutable:
                 yield stmt, f"a store to '{stmt.param}', which is not mutable"
 
 
@@ -90,7 +86,7 @@ def check_definitions(kernel: Kernel) -> Problems:
         for operand in stmt.operands:
             if operand not in known:
                 yield stmt, f"{operand} is not defined above"
-        if isinstance(stmt, (Store, Sort, Check)) != (stmt.name == ""):
+        if isinstance(stmt, (Store, RowStmt, Check)) != (stmt.name == ""):
             yield stmt, "stores, sorts and checks define no value, all others do"
         if stmt.name and (stmt.name in known or not re.fullmatch(r"%\w+", stmt.name)):
             yield stmt, f"'{stmt.name}' is not a free name for a value"
@@ -110,6 +106,9 @@ def check_dtypes(kernel: Kernel) -> Problems:
 
 
 def _dtype_problem(kernel: Kernel, stmt: Stmt, dtypes: dict[str, DType]) -> str:
+    row = intrinsic_of(stmt)
+    if row is not None:
+        return _made_problem(kernel, stmt, row, dtypes)
     expected: DType | None = None
     match stmt:
         case Const(value=value):
@@ -128,21 +127,6 @@ def _dtype_problem(kernel: Kernel, stmt: Stmt, dtypes: dict[str, DType]) -> str:
                 expected = result_dtype(stmt.prim, tuple(dtypes[a] for a in stmt.args), stmt.dtype)
             except TypeError as problem:
                 return str(problem)
-        case Search():
-            searched = dtypes[stmt.value]
-            if stmt.combine not in ("max", "min") or stmt.dtype not in (I32, I64) or (
-                    searched == BOOL or searched.is_half):
-                return f"no search for the {stmt.combine} of {searched} gives {stmt.dtype}"
-        case Reduce():
-            if stmt.combine not in COMBINERS:
-                return f"no combiner '{stmt.combine}'"
-            expected = dtypes[stmt.value]
-            if expected.kind not in PRIMITIVES[stmt.combine].kinds or expected.is_half:
-                return f"combiner '{stmt.combine}' does not take {expected}"
-        case Contract():
-            expected = dtypes[stmt.lhs]
-            if dtypes[stmt.rhs] != expected or expected == BOOL or expected.is_half:
-                return "contract needs two numeric operands of one dtype"
         case Carry():
             expected = dtypes[stmt.init]
         case Last():
@@ -152,15 +136,6 @@ def _dtype_problem(kernel: Kernel, stmt: Stmt, dtypes: dict[str, DType]) -> str:
             if dtypes[stmt.value] != expected or (
                     stmt.accumulate and (expected == BOOL or expected.is_half)):
                 return f"a value of {dtypes[stmt.value]} stored to '{stmt.param}' of {expected}"
-        case Sort():
-            if isinstance(stmt, Ranked) and dtypes[stmt.rank] != I64:
-                return f"a rank of dtype {dtypes[stmt.rank]}"
-            if isinstance(stmt, Compress) and dtypes[stmt.mask] != BOOL:
-                return f"a mask of dtype {dtypes[stmt.mask]}"
-            expected = dtypes[stmt.value]
-            made = I64 if stmt.places else expected
-            if kernel.param(stmt.param).type.dtype != made or expected == BOOL:
-                return f"{expected} sorted to '{stmt.param}' of {kernel.param(stmt.param).type}"
         case Check():
             expected = BOOL
             if dtypes[stmt.value] != BOOL or stmt.site < 1:
@@ -170,11 +145,26 @@ def _dtype_problem(kernel: Kernel, stmt: Stmt, dtypes: dict[str, DType]) -> str:
     return f"the dtype is {stmt.dtype}, should be {expected}"
 
 
+def _made_problem(
+    kernel: Kernel, stmt: Stmt, row: Intrinsic, dtypes: Mapping[str, DType]
+) -> str:
+    """What is wrong with the types of an instruction's operands, or of what it makes of them."""
+    made = row.dtype(stmt, *(dtypes[name] for name in row.operands(stmt)))
+    if isinstance(made, str):
+        return made
+    if not isinstance(stmt, RowStmt):
+        return "" if stmt.dtype == made else f"the dtype is {stmt.dtype}, should be {made}"
+    own = kernel.param(stmt.param).type
+    if stmt.dtype != dtypes[stmt.value]:
+        return f"the dtype is {stmt.dtype}, should be {dtypes[stmt.value]}"
+    return "" if own.dtype == made else f"{row.word} gives {made}, '{stmt.param}' is of {own}"
+
+
 def check_indices(kernel: Kernel) -> Problems:
     """Values in index expressions are integers; the other names are axes or plain dims."""
     dtypes = {stmt.name: stmt.dtype for stmt in kernel.body}
     for stmt in kernel.body:
-        for name in sorted(frozenset[str]().union(*map(symbols_of, index_exprs(stmt)))):
+        for name in sorted(frozenset[str]().union(*map(symbols_of, stmt.exprs))):
             if name.startswith("%"):
                 if not dtypes[name].is_int:
                     yield stmt, f"{name} is an index but no integer"
@@ -257,9 +247,9 @@ def check_reductions(kernel: Kernel) -> Problems:
     """Reductions and products run over an axis that one task runs through."""
     kinds = {axis.name: axis.kind for axis in kernel.axes}
     for stmt in kernel.body:
-        if len(set(summed_axes(stmt))) != len(summed_axes(stmt)):
+        if len(set(stmt.summed)) != len(stmt.summed):
             yield stmt, "an axis is summed over twice"
-        for axis in summed_axes(stmt):
+        for axis in stmt.summed:
             if axis not in kinds:
                 yield stmt, f"there is no axis '{axis}'"
             elif kinds[axis] == "par":
@@ -290,52 +280,63 @@ def check_carries(kernel: Kernel) -> Problems:
             yield stmt, f"the first value depends on '{stmt.axis}'"
 
 
-def check_sorts(kernel: Kernel) -> Problems:
-    """Rows are sorted to rows, by a kernel that does nothing else; there is room for each."""
-    sorts = [stmt for stmt in kernel.body if isinstance(stmt, Sort)]
-    if sorts and any(isinstance(stmt, Store) or summed_axes(stmt) or isinstance(stmt, Carry)
-                     or (isinstance(stmt, Sort) and stmt is not sorts[0]) for stmt in kernel.body):
-        yield sorts[0], "a kernel that sorts does nothing else"
-    axes, values = {axis.name: axis for axis in kernel.axes}, kernel.value_axes
-    for stmt in sorts:
-        axis, own = axes.get(stmt.axis), kernel.param(stmt.param).type
-        if isinstance(stmt, Compress):
-            yield from _check_compress(kernel, stmt)
-            continue
-        ranked = stmt if isinstance(stmt, Ranked) else None
-        ranks = axes.get(ranked.ranks) if ranked else None
-        rows = [other for other in kernel.axes if other not in (axis, ranks)]
-        whole = ranked is None or ranked.whole
-        last = stmt.axis if ranked is None or ranked.whole else ranked.ranks
-        places = [str(dim) for dim in stmt.indices]
-        if axis is None or axis.kind == "par" or any(other.kind != "par" for other in rows):
-            yield stmt, f"'{stmt.axis}' is par, or another axis is not: tasks are rows"
-        elif ranked is not None and (
-                ranks is None or ranks is axis or ranks.kind == "par"
-                or ranked.ranks in values[stmt.value] or stmt.axis in values[ranked.rank]):
-            yield stmt, f"'{ranked.ranks}' is no axis of ranks alone"
-        elif [place for place in places if place != "0"] != [
-                *(other.name for other in rows), last] or own.shape != tuple(
-                1 if place == "0" else axes[place].extent for place in places):
-            yield stmt, f"'{stmt.param}' is not one row of '{last}' for each task"
+def check_rows(kernel: Kernel) -> Problems:
+    """Rows are made of rows, by a kernel that does nothing else; there is room for each."""
+    rows = [stmt for stmt in kernel.body if isinstance(stmt, RowStmt)]
+    if rows and (row_stmt(kernel) is not rows[0] or any(
+            isinstance(stmt, (Store, Carry)) or stmt.summed for stmt in kernel.body)):
+        yield rows[0], "a kernel that sorts does nothing else and ends with it"
+    for stmt in rows:
+        row = intrinsic_of(stmt)
+        assert row is not None
+        yield from _check_row(kernel, stmt, row)
+
+
+def _check_row(kernel: Kernel, stmt: RowStmt, row: Intrinsic) -> Problems:
+    axes, own = {axis.name: axis for axis in kernel.axes}, kernel.param(stmt.param).type
+    last = getattr(stmt, row.gives)
+    fields = {*(axis for _, axis in row.takes), row.gives}
+    of = {getattr(stmt, field) for field in fields}
+    others = [axis for axis in kernel.axes if axis.name not in of]
+    places = [str(dim) for dim in stmt.indices]
+    if any(name not in axes or axes[name].kind == "par" for name in of) or any(
+            axis.kind != "par" for axis in others):
+        yield stmt, (f"{' or '.join(map(repr, sorted(of)))} is par, or another axis is not: "
+                     "tasks are rows")
+        return
+    for name, along in zip(row.operands(stmt), row.axes(stmt), strict=True):
+        wrong = kernel.value_axes[name] & (of - set(along))
+        if wrong:
+            yield stmt, f"{name} lies along '{along[0]}', it cannot depend on '{min(wrong)}'"
+    if len(of) < len(fields):
+        yield stmt, f"'{last}' is two of its axes"
+    elif [place for place in places if place != "0"] != [
+            *(axis.name for axis in others), last] or own.shape != tuple(
+            1 if place == "0" else axes[place].extent for place in places):
+        yield stmt, f"'{stmt.param}' is not one row of '{last}' for each task"
+    elif isinstance(stmt, (Sort, Ranked)):
+        ranks = axes[stmt.ranks].extent if isinstance(stmt, Ranked) else None
         room = next((param for param in kernel.params if param.name == stmt.room), None)
-        if axis is not None and (room is None or not room.mutable or room.type != room_of(
-                stmt.dtype, (*own.shape[:-1], axis.extent), places=stmt.places,
-                ranks=ranks.extent if ranks else None, whole=whole)):
+        if room is None or not room.mutable or room.type != room_of(
+                stmt.dtype, (*own.shape[:-1], axes[stmt.axis].extent), places=stmt.places,
+                ranks=ranks, whole=isinstance(stmt, Ranked) and stmt.whole):
             yield stmt, f"'{stmt.room}' is no room for the rows of '{stmt.param}'"
+        yield from _check_algorithm(kernel, stmt)
 
 
-def _check_compress(kernel: Kernel, stmt: Compress) -> Problems:
-    axes, values = {axis.name: axis for axis in kernel.axes}, kernel.value_axes
-    own = kernel.param(stmt.param).type
-    chosen = axes.get(stmt.chosen)
-    if set(axes) != {stmt.axis, stmt.chosen} or stmt.axis == stmt.chosen or any(
-            axis.kind != "seq" for axis in kernel.axes):
-        yield stmt, f"it has two axes, both of them seq: '{stmt.axis}' and '{stmt.chosen}'"
-    elif stmt.chosen in values[stmt.value] | values[stmt.mask]:
-        yield stmt, f"what is chosen depends on '{stmt.chosen}'"
-    elif chosen is None or own.shape != (chosen.extent,) or str(stmt.indices[0]) != stmt.chosen:
-        yield stmt, f"'{stmt.param}' is not a vector along '{stmt.chosen}'"
+def _check_algorithm(kernel: Kernel, stmt: Sort | Ranked) -> Problems:
+    by, length = stmt.algorithm, kernel.axis(stmt.axis).extent
+    if by is None:
+        return
+    if isinstance(stmt, Ranked) and (by.columns or by.runs):
+        yield stmt, f"'{by}': rows whose ranks are wanted are sorted whole, by quick or radix"
+    elif isinstance(stmt, Sort) and by.columns and (
+            by.columns not in COLUMNS[stmt.records[1] - 1] or by.runs
+            or not 0 < columns_for(stmt.records, length) <= by.columns):
+        yield stmt, f"'{by}': no columns of so many vectors hold rows of {length}"
+    elif by.runs and (by.runs.bit_count() != 1 or any(
+            axis.kind == "par" and axis.extent != 1 for axis in kernel.axes)):
+        yield stmt, f"'{by}': runs are a power of two long, and of the one row of a kernel"
 
 
 def check_nesting(kernel: Kernel) -> Problems:
@@ -356,6 +357,9 @@ def check_orders(kernel: Kernel) -> Problems:
         if isinstance(stmt, Contract) and stmt.chunk and (not _is_chunk(stmt.chunk) or not (
                 is_ordered(stmt.combine, stmt.dtype))):
             yield stmt, f"a product of {stmt.dtype} has no chunks of {stmt.chunk}"
+        if isinstance(stmt, Contract) and stmt.dot and (
+                stmt.dot not in PRECISIONS or stmt.dtype != F32):
+            yield stmt, f"no unit gives products of {stmt.dtype} with the precision '{stmt.dot}'"
         if not isinstance(stmt, Reduce):
             continue
         order = stmt.order
@@ -408,6 +412,6 @@ def check_stores(kernel: Kernel) -> Problems:
 
 KERNEL_CHECKS: tuple[Callable[[Kernel], Problems], ...] = (
     check_axes, check_params, check_definitions, check_dtypes, check_indices, check_reductions,
-    check_carries, check_sorts, check_nesting, check_orders, check_schedule, check_stores,
+    check_carries, check_rows, check_nesting, check_orders, check_schedule, check_stores,
     check_locals, check_tilings, check_bounds,
 )

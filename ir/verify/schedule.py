@@ -17,12 +17,11 @@ from ..kernels.kernel import (
     Load,
     Reduce,
     Search,
-    Sort,
     Stmt,
     Store,
     stages_of,
-    summed_axes,
 )
+from ..kernels.rows import row_stmt
 from ..kernels.schedule import (
     IN_TURN,
     KEPT_BYTES,
@@ -81,8 +80,9 @@ def _of_split(kernel: Kernel, split: Split, others: set[str]) -> Iterator[str]:
         yield "it names a par axis, once"
         return
     if any(axis.kind != "par" for axis in kernel.axes) or kernel.locals or any(
-            isinstance(stmt, (Sort, Contract, Reduce)) or (isinstance(stmt, Store) and stmt.meets)
-            for stmt in kernel.body) or any(vectors.turn for vectors in kernel.vectors):
+            isinstance(stmt, (Contract, Reduce)) or (isinstance(stmt, Store) and stmt.meets)
+            for stmt in kernel.body) or any(vectors.turn for vectors in kernel.vectors) or (
+            row_stmt(kernel) is not None):
         yield "only a map without loops, turned loads and stores that meet is cut"
     axes = {axis.name for axis in kernel.axes}
     if any(name in axes or name.startswith("%") for point in split.points
@@ -147,7 +147,7 @@ def _of_turn(kernel: Kernel, vectors: Vectors, stage: Stage) -> Iterator[str]:
 
 def _of_keep(kernel: Kernel, vectors: Vectors, stage: Stage) -> Iterator[str]:
     axis = kernel.axis(vectors.axis)
-    loops = {name for stmt in stage for name in summed_axes(stmt)}
+    loops = {name for stmt in stage for name in stmt.summed}
     if not kernel.locals:
         loops |= {axis.name for axis in kernel.axes if axis.kind == "seq"}
     if loops != {axis.name}:

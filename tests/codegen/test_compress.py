@@ -58,10 +58,11 @@ def test_kernels(dtype: str) -> None:
 
 
 @pytest.mark.parametrize(("old", "new", "message"), [
-    ("seq t in k by 1", "par t in k by 1", "it has two axes, both of them seq: 'j' and 't'"),
-    ("m[j]", "m[t]", "what is chosen depends on 't'"),
-    ("y[t]", "y[j]", "'y' is not a vector along 't'"),
-    ("y: mut f64[k]", "y: mut f64[n]", "'y' is not a vector along 't'"),
+    ("seq t in k by 1", "par t in k by 1",
+     "'j' or 't' is par, or another axis is not: tasks are rows"),
+    ("m[j]", "m[t]", "%1 lies along 'j', it cannot depend on 't'"),
+    ("y[t]", "y[j]", "'y' is not one row of 't' for each task"),
+    ("y: mut f64[k]", "y: mut f64[n]", "'y' is not one row of 't' for each task"),
     ("%1: bool = m[j]", "%1: f64 = x[j]", "a mask of dtype f64"),
     ("where %1 ", "", "expected 'where'"),
 ])

@@ -120,8 +120,8 @@ def test_kernels(verb: str) -> None:
 
 @pytest.mark.parametrize(("old", "new", "message"), [
     ("over t in room", "over j in room", "another axis is not: tasks are rows"),
-    ("seq t in k", "par t in k", "'t' is no axis of ranks alone"),
-    ("= r[i, t]", "= r[i, j]", "'t' is no axis of ranks alone"),
+    ("seq t in k", "par t in k", "'j' or 't' is par, or another axis is not: tasks are rows"),
+    ("= r[i, t]", "= r[i, j]", "%2 lies along 't', it cannot depend on 'j'"),
     ("ranked y[i, t]", "ranked y[i, j]", "'y' is not one row of 't' for each task"),
     ("%2: i64 = r[i, t]", "%2: f64 = x[i, 0]", "a rank of dtype f64"),
     ("room: mut i64[m,2*n]", "room: mut i64[m,n]", "'room' is no room for the rows of 'y'"),

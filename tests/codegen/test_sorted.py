@@ -115,7 +115,7 @@ def test_the_order_is_numpys() -> None:
     ("room: mut i32[m,n]", "room: mut f32[m,n]", "'room' is no room for the rows of 'y'"),
     ("over j in room", "over j in y", "'y' is no room for the rows of 'y'"),
     ("over j in room", "over j in z", "'z' is no room for the rows of 'y'"),
-    ("sort y", "argsort y", "f32 sorted to 'y' of"),
+    ("sort y", "argsort y", "argsort gives i64, 'y' is of f32[m,n]"),
     ("    sort", "    y[i, j] = %1\n    sort", "a kernel that sorts does nothing else"),
     ("= %1 over", "= %7 over", "%7 is not defined above"),
     (" over j in room", " in room", "expected 'over'"),

@@ -73,15 +73,20 @@ def check(sort: Any, words: int, bits: int) -> None:
                 assert (array[:16] == 77).all() and (array[16 + n:] == 77).all(), f"{name} of {n}"
 
 
-@pytest.mark.parametrize(("name", "words", "bits"), [
-    ("weft_sort_i32x1", 1, 32), ("weft_sort_i64x1", 1, 64), ("weft_sort_i64x2", 2, 64)])
-@pytest.mark.parametrize("target", [None, "x86-64-v3"])
-def test_patterns_of_every_length(name: str, words: int, bits: int, target: str | None) -> None:
-    sort, _held = native(name, words, target)
+with_masks = pytest.mark.skipif(not cpu_target().mask_registers, reason="there are no pivots")
+
+
+@pytest.mark.parametrize(("bits", "words"), sorter.RECORDS)
+@pytest.mark.parametrize(("algorithm", "target"), [
+    pytest.param("quick", None, marks=with_masks), ("radix", "x86-64-v3")])
+def test_patterns_of_every_length(
+    algorithm: str, bits: int, words: int, target: str | None
+) -> None:
+    sort, _held = native(f"weft_sort_i{bits}x{words}_{algorithm}", words, target)
     check(sort, words, bits)
 
 
-@pytest.mark.skipif(not cpu_target().mask_registers, reason="there are no pivots")
+@with_masks
 @pytest.mark.parametrize("budget", [0, 1])
 def test_radix_passes_take_over_from_bad_pivots(
     budget: int, monkeypatch: pytest.MonkeyPatch
@@ -95,16 +100,16 @@ def test_radix_passes_take_over_from_bad_pivots(
         return passes(bits, words, first, pool)
 
     monkeypatch.setattr(sorter, "radix", radix)
-    for name, words, bits in (("weft_sort_i32x1", 1, 32), ("weft_sort_i64x2", 2, 64)):
+    for name, words, bits in (("weft_sort_i32x1_quick", 1, 32), ("weft_sort_i64x2_quick", 2, 64)):
         sort, _held = native(name, words)
         check(sort, words, bits)
     assert sizes == ["32x1", "64x2"]
 
 
-@pytest.mark.skipif(not cpu_target().mask_registers, reason="there are no pivots")
+@with_masks
 def test_words_that_differ_below_their_first_bytes_stay_in_turn() -> None:
     """Words of a key and a place: many equal keys, beyond what stays in two memories."""
-    sort, _held = native("weft_sort_places", 1)
+    sort, _held = native("weft_sort_places_quick", 1)
     keys = RNG.integers(0, 50, 70_000)
     x = (keys << 32) | np.arange(keys.size)
     y = np.empty_like(x)

@@ -53,7 +53,7 @@ def shared(target: str | None, opt: int) -> Mapping[str, Frame]:
     texts = [module_text(support.functions, support.globals_, prelude),
              module_text(*pool_parts(machine.triple), prelude)]
     texts += [module_text([emit(machine, "weft")], prelude=prelude) for name, emit in SORTS.items()
-              if machine.mask_registers or "columns" not in name]
+              if machine.mask_registers or not re.search("columns|quick", name)]
     return {name: frame for text in texts
             for name, frame in frames_of(assembly(text, machine, opt)).items()}
 

@@ -20,9 +20,10 @@ import weft
 from weft.codegen.cpu.jit import cpu_target
 from weft.codegen.kernel.order import CHUNK, order_of
 from weft.codegen.schedule.cpu import tile
-from weft.ir.interp.kernel import reduce_in_order, run_kernel
+from weft.ir.interp.kernel import run_kernel
 from weft.ir.kernels.combine import Order
 from weft.ir.kernels.kernel import Kernel
+from weft.ir.kernels.sums import reduce_in_order
 from weft.ir.text.parser import parse_kernel
 from weft.ir.types import as_dtype
 from weft.ir.verify.verifier import verify_kernel

@@ -7,9 +7,12 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from intrinsic_cases import INTRINSIC_CASES, buffers_of
 from triton_kernels import CASES, Case, case
 
 import weft
+from weft.codegen.schedule.gpu import tile
+from weft.ir.kernels.intrinsics import INTRINSICS
 from weft.ir.text.parser import parse_kernel
 
 __all__ = ["CASES", "FAILING", "FINE"]
@@ -20,6 +23,13 @@ def bad(where: Any, count: int) -> Any:
     ids = np.arange(count, dtype=np.int64) % 2
     ids[list(where)] = 1000
     return ids
+
+
+@case(*((word,) for word, row in INTRINSICS.items() if not row.no_gpu))
+def row(word: str) -> Case:
+    """Each row of the table of instructions."""
+    kernel = tile(parse_kernel(INTRINSIC_CASES[word][0]))
+    return Case(kernel, buffers_of(kernel))
 
 
 CHECKED_GATHER = """

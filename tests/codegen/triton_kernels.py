@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from one_kernel import PROGRAMS
 
 import weft
 from weft.codegen.kernel.order import order_of
+from weft.codegen.schedule.layout import with_atomics, with_units
 from weft.ir.indices.index import Dim, symbol
 from weft.ir.kernels.build import KernelBuilder, Scalar
 from weft.ir.kernels.combine import is_ordered
@@ -67,10 +68,15 @@ def case(*variants: Any) -> Callable[[Callable[..., Case]], Callable[..., Case]]
     def register(make: Callable[..., Case]) -> Callable[..., Case]:
         for arguments in variants or ((),):
             name = "-".join((make.__name__, *(str(a) for a in arguments)))
-            CASES[name] = lambda arguments=arguments: make(*arguments)
+            CASES[name] = lambda arguments=arguments: as_scheduled(make(*arguments))
         return make
 
     return register
+
+
+def as_scheduled(made: Case) -> Case:
+    """The case with products by ``tl.dot`` where it can do them, and atomic additions."""
+    return replace(made, kernel=with_atomics(with_units(made.kernel)))
 
 
 def param(name: str, dtype: DType, *shape: Dim, mutable: bool = False) -> Param:

@@ -700,7 +700,7 @@ def test_callables_without_a_name() -> None:
 
 
 @pytest.mark.parametrize("name", ["fmod", "memcpy", "memset", "map_fmod", "map", "sort_sort",
-                                  "contract_matmul", "weft_sort_i64x1"])
+                                  "contract_matmul", "weft_sort_i64x1_quick"])
 def test_a_program_has_a_symbol_of_its_own(name: str) -> None:
     """Code of a function called fmod found itself where it called that of the C library."""
     def function(x: Array) -> Any:

@@ -19,8 +19,9 @@ from weft.ir.plans.partition import Partition, Segment, Send
 from weft.ir.plans.plan import Copy, Plan, Slot, Window
 from weft.ir.text.parser import parse_graph, parse_kernel, parse_plan
 from weft.ir.text.partition import parse_partition, print_partition
-from weft.ir.text.printer import print_graph, print_kernel, print_plan, quoted
+from weft.ir.text.printer import print_graph, print_kernel, print_plan
 from weft.ir.text.same import same_kernel, same_plan
+from weft.ir.text.scanner import quoted
 from weft.ir.types import CPU0, F32, Device, TensorType
 
 ODD = ("2d_input", "a b", 'say "hi"', "it's", "é", "日本", "x\ny", "x\ty", "x\r", "\\", "//",

@@ -273,7 +273,7 @@ kernel @k(x: f32[4], y: mut f32[4]) {
 
 @pytest.mark.parametrize(("old", "new", "message"), [
     ("by 1", "", "expected 'by'"), ("%0: f32 =", "%0: f33 =", "no dtype named 'f33'"),
-    ("= %0", "= %1", "%1 is not defined above"), ("x[i]", "contract %0 over i", "two operands"),
+    ("= %0", "= %1", "%1 is not defined above"), ("x[i]", "contract %0 over i", "expected ','"),
     ("x[i]", "reduce add %0 over i {lane 3}", "expected 'lanes'"),
     ("x[i]", "reduce add %0 over i {lanes}", "expected a number"),
     ("x[i]", "reduce add %0 over i {lanes 4, 3}", "expected a chunk"),

@@ -89,7 +89,8 @@ class ColumnLoops:
             sums, carry = self._all(scope, loop, span, carry)
             found = [*sums, *carry]
         for stmt, value in zip((*ordered, *free), found, strict=True):
-            scope.values[stmt.name] = self.stmts.ended(stmt, value)
+            scope.values[stmt.name] = value if isinstance(stmt, Carry) else (
+                self.stmts.sums(stmt).ended(stmt, value))
         for end in loop.ends:
             if isinstance(end, Last):
                 scope.values[end.name] = scope.values[end.value]
@@ -181,7 +182,7 @@ class ColumnLoops:
         if isinstance(stmt, Carry):
             scope.values[stmt.name] = held[stmt.name]
         elif isinstance(stmt, (Reduce, Contract)):
-            held[stmt.name] = self.stmts.accumulated(stmt, held[stmt.name], scope)
+            held[stmt.name] = self.stmts.sums(stmt).accumulated(stmt, held[stmt.name], scope)
 
     def _hand_on(
         self, scope: Scope, sums: Sequence[Ends], held: dict[str, LlvmValue]
@@ -216,7 +217,8 @@ class ColumnLoops:
             def take(inner: Scope, stmt: Ends) -> None:
                 into = sums if stmt in ordered else held
                 if stmt.name in into and isinstance(stmt, (Reduce, Contract)):
-                    into[stmt.name] = self.stmts.accumulated(stmt, into[stmt.name], inner)
+                    into[stmt.name] = self.stmts.sums(stmt).accumulated(
+                        stmt, into[stmt.name], inner)
                 else:
                     into[stmt.name] = inner.values[stmt.operands[0]]
 

@@ -25,16 +25,13 @@ from ....ir.kernels.kernel import (
     Axis,
     Carry,
     Check,
-    Compress,
     Contract,
     Kernel,
-    Ranked,
     Reduce,
-    Search,
-    Sort,
     Stmt,
     stages_of,
 )
+from ....ir.kernels.rows import row_stmt
 from ....ir.kernels.schedule import REST, Vectors
 from ....ir.kernels.tiling import power_of_two, round_up
 from ....ir.kernels.workspace import local_bytes
@@ -47,10 +44,7 @@ from ...kernel.domain.pieces import all_ranges, piece
 from ...kernel.domain.windows import needed
 from ...kernel.nest import Ends, Loop, inside, nest
 from ..dims import emit_dim
-from ..sorts.compress import emit_compress
-from ..sorts.long_row import emit_long_row, is_long_row
-from ..sorts.ranked import emit_ranked
-from ..sorts.rows import emit_sort
+from ..intrinsics import ROWS
 from ..text import SERIAL, FunctionText
 from ..types import LLVM_TYPES, vector_type
 from .across import AcrossLoops, goes_across
@@ -60,7 +54,7 @@ from .scope import Scope
 from .statements import StmtEmitter
 from .sums import Values, in_chunks, renamed, span_of
 from .turned import turn
-from .values import LlvmValue, parts
+from .values import LlvmValue
 
 
 def emit_kernel(
@@ -93,16 +87,9 @@ def emit_kernel(
             *_tasks_inside(kernel, stmts, ends)) as task:
         scope = stmts.task_scope(task)
         scope.values.update(ends)
-        last = kernel.body[-1] if kernel.body else None
-        if isinstance(last, Ranked):
-            emit_ranked(stmts, scope, last)
-        elif isinstance(last, Compress):
-            emit_compress(stmts, scope, last)
-        elif isinstance(last, Sort):
-            if is_long_row(kernel):
-                emit_long_row(stmts, scope, last, pool)
-            else:
-                emit_sort(stmts, scope, last)
+        last = row_stmt(kernel)
+        if last is not None:
+            ROWS[type(last)](stmts, scope, last, pool)
         elif on:  # a round, which may read what it has stored
             for stmt in kernel.body:
                 stmts.emit(scope, stmt)
@@ -350,7 +337,7 @@ class _KernelEmitter:
         def chunk(first: str, end: str, carry: Values) -> tuple[Values, Values]:
             start = [self.stmts.initial(stmt, self._lanes_in_step(stmt)) for stmt in ordered]
             found = self._row(scope, loop, first, end, [*ordered, *free], [*start, *carry])
-            sums = [self.stmts.reduce_lanes(stmt, value)
+            sums = [self.stmts.sums(stmt).of_lanes(stmt, value)
                     for stmt, value in zip(ordered, found, strict=False)]
             return sums, found[len(ordered):]
 
@@ -364,7 +351,7 @@ class _KernelEmitter:
             scope.values[stmt.name] = value
         for other, value in zip(free, carry, strict=True):
             assert isinstance(other, Reduce)
-            scope.values[other.name] = self.stmts.reduce_lanes(other, value)
+            scope.values[other.name] = self.stmts.sums(other).of_lanes(other, value)
 
     def _counted(self, stmt: Ends) -> str:
         """The bools that a sum of integers counts, if it does: a step has a bit of each."""
@@ -425,14 +412,10 @@ class _KernelEmitter:
                     return
                 term = self.stmts.s.splat(inner.values[stmt.value], self.width)
                 if mask is not None:
-                    term = self.stmts.s.select(
-                        LlvmValue(mask, "bool", self.width), term, self.stmts.neutral(stmt))
-                if isinstance(stmt, Search):
-                    held[stmt.name] = self.stmts.searches.searched(
-                        stmt, held[stmt.name], term, walk.index)
-                    return
-                for part in parts(self.f, term, held[stmt.name].width):
-                    held[stmt.name] = self.stmts.combine(stmt, held[stmt.name], part)
+                    on = LlvmValue(mask, "bool", self.width)
+                    term = self.stmts.s.select(on, term, self.stmts.sums(stmt).neutral(stmt))
+                held[stmt.name] = self.stmts.sums(stmt).taken(
+                    stmt, held[stmt.name], term, walk.index)
 
             inner = scope.step(loop.axis, walk.index, self.width, mask)
             for name, row in self.kept.items():

@@ -13,19 +13,16 @@ from __future__ import annotations
 from functools import partial
 
 from ....ir.kernels.combine import identity
-from ....ir.kernels.kernel import Kernel, Search
+from ....ir.kernels.kernel import Search
 from ....ir.types import DTYPES, I32, I64, DType
 from ..types import LLVM_TYPES, vector_type
-from .scalars import LlvmScalars
+from .accumulators import Sums
+from .scope import Scope
 from .values import LlvmPair, LlvmValue, halved
 
 
-class Searches:
-    """Writes what becomes of the pairs of a kernel's searches."""
-
-    def __init__(self, s: LlvmScalars, kernel: Kernel) -> None:
-        self.s, self.f = s, s.f
-        self.dtypes = {stmt.name: stmt.dtype for stmt in kernel.body}
+class Searches(Sums):
+    """Of searches: pairs."""
 
     def neutral(self, stmt: Search) -> LlvmValue:
         """What no term is worse than."""
@@ -38,8 +35,10 @@ class Searches:
         return self._pair(self.s.splat(self.neutral(stmt), width),
                           self.s.splat(self.s.const(0, place), width))
 
-    def searched(self, stmt: Search, held: LlvmValue, term: LlvmValue, at: str) -> LlvmPair:
-        """The pairs after a term at an index."""
+    def accumulated(self, stmt: Search, held: LlvmValue, scope: Scope) -> LlvmPair:
+        return self.taken(stmt, held, scope.values[stmt.value], scope.axes[stmt.axis])
+
+    def taken(self, stmt: Search, held: LlvmValue, term: LlvmValue, at: str) -> LlvmPair:
         value, place = self._parts(held)
         term = self.s.splat(term, value.width)
         better = self._better(stmt, term, value)
@@ -47,11 +46,11 @@ class Searches:
         return self._pair(self.s.select(better, term, value),
                           self.s.select(better, index, place))
 
-    def place(self, stmt: Search, held: LlvmValue) -> LlvmValue:
+    def ended(self, stmt: Search, held: LlvmValue) -> LlvmValue:
         """The index that a search has found."""
         return self.s.cast(self._parts(held)[1], stmt.dtype)
 
-    def first(self, stmt: Search, held: LlvmValue) -> LlvmValue:
+    def of_lanes(self, stmt: Search, held: LlvmValue) -> LlvmValue:
         """The index that the lanes of a vector have found: the first of their best."""
         value, place = self._parts(held)
         dtype = DTYPES[place.dtype]

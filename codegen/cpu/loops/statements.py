@@ -4,11 +4,11 @@ compute, combine and check. What they read and write is ``accesses``'.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
-from functools import partial
+from types import MappingProxyType
 
 from ....ir.indices.index import ceil_div
-from ....ir.kernels.combine import identity
 from ....ir.kernels.kernel import (
     Apply,
     Check,
@@ -28,12 +28,16 @@ from ....ir.types import DType
 from ...kernel.nest import Ends
 from ..dims import emit_dim
 from ..text import FunctionText
-from ..types import vector_type
 from .accesses import Accesses
+from .accumulators import Products, Sums
 from .scope import Scope
 from .searches import Searches
-from .values import LlvmValue, halved
+from .values import LlvmValue
 from .workspace import Workspace
+
+# What a statement does that takes an axis away, in loops; tiled contractions are emitted whole.
+ACCUMULATORS: Mapping[type[Stmt], type[Sums]] = MappingProxyType({
+    Reduce: Sums, Search: Searches, Contract: Products})
 
 
 class StmtEmitter(Accesses):
@@ -43,7 +47,7 @@ class StmtEmitter(Accesses):
         super().__init__(f, kernel, target)
         self.dims: dict[str, str] = {}
         self.scratch = "null"
-        self.searches = Searches(self.s, kernel)
+        self._kinds = {kind: make(self.s, kernel) for kind, make in ACCUMULATORS.items()}
         slots = [("ptr", p.name) for p in kernel.params] + [("i64", d) for d in kernel.dims]
         for at, (type_, name) in enumerate([*slots, ("ptr", "")]):
             place = f(f"getelementptr i64, ptr %context, i64 {at}")
@@ -107,37 +111,23 @@ class StmtEmitter(Accesses):
             return self.s.bitcast(args[0], stmt.dtype)
         return self.s.apply(stmt.prim, *args)
 
-    def combine(self, stmt: Reduce | Contract, held: LlvmValue, term: LlvmValue) -> LlvmValue:
-        """One step of an accumulator."""
-        if held.dtype != term.dtype:
-            term = self._as_bytes(term)
-        return self.s.apply(stmt.combine, held, term)
+    def sums(self, stmt: Ends) -> Sums:
+        """What has to do with the accumulators of a statement."""
+        return self._kinds[type(stmt)]
 
-    def initial(self, stmt: Reduce | Contract, width: int) -> LlvmValue:
+    def initial(self, stmt: Ends, width: int) -> LlvmValue:
         """An accumulator without terms."""
-        if isinstance(stmt, Search):
-            return self.searches.initial(stmt, width)
-        return self.s.splat(self.neutral(stmt), width)
+        return self.sums(stmt).initial(stmt, width)
 
-    def neutral(self, stmt: Reduce | Contract) -> LlvmValue:
-        """The term that changes no accumulator."""
-        if isinstance(stmt, Search):
-            return self.searches.neutral(stmt)
-        return self.s.const(identity(stmt.combine, stmt.dtype), stmt.dtype)
-
-    def ended(self, stmt: Ends, held: LlvmValue) -> LlvmValue:
-        """What an accumulator of single terms has become after all of them."""
-        return self.searches.place(stmt, held) if isinstance(stmt, Search) else held
+    def combine(self, stmt: Ends, held: LlvmValue, term: LlvmValue) -> LlvmValue:
+        """Two accumulators as one, or one and a term."""
+        return self.sums(stmt).combine(stmt, held, term)
 
     def held_in_loop(self, start: LlvmValue) -> LlvmValue:
         """An accumulator as a loop carries it: of bools as bytes, where the CPU has no registers
         for masks. LLVM would take a vector of bits apart, lane by lane."""
         bits = start.dtype == "bool" and start.width > 1 and not self.target.mask_registers
-        return self._as_bytes(start) if bits else start
-
-    def _as_bytes(self, value: LlvmValue) -> LlvmValue:
-        type_ = vector_type("i8", value.width)
-        return LlvmValue(self.f(f"zext {value.type} {value.ref} to {type_}"), "u8", value.width)
+        return self._kinds[Reduce].as_bytes(start) if bits else start
 
     def count(self, bools: LlvmValue, mask: str | None, dtype: DType) -> LlvmValue:
         """How many lanes of a vector of bools are true, of those that are on."""
@@ -151,19 +141,6 @@ class StmtEmitter(Accesses):
             found = self.f(f"{how} i{width} {found} to i{dtype.bits}")
         return LlvmValue(found, dtype.name, 1)
 
-    def accumulated(self, stmt: Reduce | Contract, held: LlvmValue, scope: Scope) -> LlvmValue:
-        """An accumulator after the term that the scope has."""
-        if isinstance(stmt, Search):
-            return self.searches.searched(
-                stmt, held, scope.values[stmt.value], scope.axes[stmt.axis])
-        if isinstance(stmt, Reduce):
-            return self.combine(stmt, held, scope.values[stmt.value])
-        left, right = scope.values[stmt.lhs], scope.values[stmt.rhs]
-        if stmt.dtype.is_float:
-            return self.s.apply("fma", left, right, held)
-        product: LlvmValue = self.s.apply("mul", left, right)
-        return self.s.apply("add", product, held)
-
     def least(self, a: str, b: str) -> str:
         """The smaller of two i64."""
         return self.f.call("i64", "llvm.smin.i64", ("i64", a), ("i64", b))
@@ -171,15 +148,6 @@ class StmtEmitter(Accesses):
     def most(self, a: str, b: str) -> str:
         """The larger of two i64."""
         return self.f.call("i64", "llvm.smax.i64", ("i64", a), ("i64", b))
-
-    def reduce_lanes(self, stmt: Reduce, lanes: LlvmValue) -> LlvmValue:
-        """Halve the vector until one lane is left: the same tree on every machine."""
-        if isinstance(stmt, Search):
-            return self.searches.first(stmt, lanes)
-        lanes = halved(self.f, lanes, partial(self.combine, stmt))
-        if lanes.dtype != stmt.dtype.name:  # bools that are held as bytes
-            return LlvmValue(self.f(f"icmp ne i8 {lanes.ref}, 0"), stmt.dtype.name, 1)
-        return lanes
 
     def _check(self, scope: Scope, stmt: Check) -> None:
         """Note it in the status if any lane that is on fails; of several checks, the first in the

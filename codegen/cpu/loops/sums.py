@@ -149,8 +149,7 @@ class LaneSums:
             half = self.f(f"lshr i64 {self.used}, {self.f(f'add i64 {level}, 1')}")
             with self.f.loop("0", half, most=self.lanes) as lane:
                 other = self.slots.load(self.f(f"add i64 {lane}, {half}"))
-                self.slots.store(lane, self.stmts.combine(
-                    self.stmt, self.slots.load(lane), other))
+                self.slots.store(lane, self.stmts.combine(self.stmt, self.slots.load(lane), other))
         return self.slots.load("0")
 
 

@@ -8,7 +8,7 @@ for it any more, at the end of the row, only what was chosen is.
 
 from __future__ import annotations
 
-from ....ir.kernels.kernel import Compress
+from ....ir.kernels.rows import Compress
 from ..dims import emit_dim
 from ..loops.scope import Scope
 from ..loops.statements import StmtEmitter
@@ -17,15 +17,16 @@ from ..types import suffix, vector_type
 from .rows import STEP, Row
 
 
-def emit_compress(stmts: StmtEmitter, scope: Scope, stmt: Compress) -> None:
+def emit_compress(stmts: StmtEmitter, scope: Scope, stmt: Compress, pool: str) -> None:
     """The one task of a kernel that compresses."""
     _Compressed(stmts, scope, stmt).emit()
 
 
 class _Compressed(Row):
+    stmt: Compress
+
     def __init__(self, stmts: StmtEmitter, scope: Scope, stmt: Compress) -> None:
-        super().__init__(stmts, scope, stmt)
-        self.mask = stmt.mask
+        super().__init__(stmts, scope, stmt, stmt.dtype)
         self.size = emit_dim(self.f, stmts.kernel.axis(stmt.chosen).extent, scope.axes)
 
     def emit(self) -> None:
@@ -47,7 +48,7 @@ class _Compressed(Row):
         for stmt in self.body:
             self.stmts.emit(scope, stmt)
         value = self.s.splat(scope.values[self.stmt.value], STEP)
-        mask = self.s.splat(scope.values[self.mask], STEP).ref
+        mask = self.s.splat(scope.values[self.stmt.mask], STEP).ref
         if scope.mask is not None:
             mask = f(f"and {_masks(STEP)} {mask}, {scope.mask}")
         if not target.mask_registers:

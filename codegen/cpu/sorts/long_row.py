@@ -13,18 +13,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from enum import IntEnum
 
-from ....ir.cost.limits import AWAKE
-from ....ir.cost.statements import SORTED
-from ....ir.kernels.kernel import Kernel, Sort
-from ....ir.plans.plan import tasks_of
+from ....ir.kernels.kernel import Kernel
+from ....ir.kernels.rows import Sort, row_stmt
 from ..host.layout import element
 from ..loops.scope import Scope
 from ..loops.statements import StmtEmitter
 from ..text import FunctionText
-from .rows import Row
+from .sorted_row import SortedRow
 
-# Bytes of keys of a run: what it takes to wake a thread is saved several times.
-LEAST = 8 * AWAKE // SORTED * 4
 CUTS = 4         # tasks that merge as many records as a run has: a thread may come late
 GRAIN = 64       # records of such a task, at least
 
@@ -39,27 +35,27 @@ class _Slot(IntEnum):
 
 
 def is_long_row(kernel: Kernel) -> bool:
-    """Whether a kernel sorts one row that may be long. Then its context ends with the threads that
-    it may use."""
-    last = kernel.body[-1] if kernel.body else None
-    if type(last) is not Sort or tasks_of(kernel) != 1:
-        return False
-    length = kernel.axis(last.axis).extent
-    return not isinstance(length, int) or length >= 2 * _least(last)
+    """Whether a kernel sorts one row by runs. Then its context ends with the threads that it may
+    use."""
+    last = row_stmt(kernel)
+    return isinstance(last, Sort) and last.algorithm is not None and last.algorithm.runs > 0
 
 
-def _least(stmt: Sort) -> int:
-    """The records of a run, at least."""
-    return LEAST // stmt.dtype.itemsize
+def emit_sort(stmts: StmtEmitter, scope: Scope, stmt: Sort, pool: str) -> None:
+    """One task: a row of a kernel that sorts. A long one is cut, if there are threads for it."""
+    row = SortedRow(stmts, scope, stmt)
+    if is_long_row(stmts.kernel):
+        _by_threads(stmts, row, pool)
+    else:
+        row.emit()
 
 
-def emit_long_row(stmts: StmtEmitter, scope: Scope, stmt: Sort, pool: str) -> None:
-    """The one task: by itself, or by others that it launches."""
+def _by_threads(stmts: StmtEmitter, row: SortedRow, pool: str) -> None:
+    """The one task of a kernel: by itself, or by others that it launches."""
     f, kernel = stmts.f, stmts.kernel
     words = len(kernel.params) + len(kernel.dims) + 1
-    row = Row(stmts, scope, stmt)
     threads = f(f"load i64, ptr {element(f, 'i64', '%context', words)}, align 8")
-    most = f(f"lshr i64 {row.length}, {_least(stmt).bit_length() - 1}")
+    most = f(f"lshr i64 {row.length}, {row.algorithm.runs.bit_length() - 1}")
     threads = f.call("i64", "llvm.smin.i64", ("i64", threads), ("i64", most))
     alone, team, done = (f.fresh(name) for name in ("alone", "team", "done"))
     f.branch(f(f"icmp sgt i64 {threads}, 1"), team, alone)
@@ -73,7 +69,7 @@ def emit_long_row(stmts: StmtEmitter, scope: Scope, stmt: Sort, pool: str) -> No
 
 
 def _launch(
-    stmts: StmtEmitter, row: Row, words: int, threads: str, pool: str
+    stmts: StmtEmitter, row: SortedRow, words: int, threads: str, pool: str
 ) -> None:
     """Run the tasks on threads that are more than one."""
     f = stmts.f
@@ -123,7 +119,7 @@ class _Part(ABC):
         ], linkage="internal", attributes="noinline nounwind")
         own = StmtEmitter(f, kernel, stmts.target)
         own.use_scratch("%scratch")
-        self.row = Row(own, own.task_scope("0"), stmt)
+        self.row = SortedRow(own, own.task_scope("0"), stmt)
         self.first, self.run, beside = (
             f(f"load i64, ptr {element(f, 'i64', '%context', words + slot)}, align 8")
             for slot in _Slot)

@@ -10,7 +10,8 @@ known when all are there, which answers for NaN.
 
 from __future__ import annotations
 
-from ....ir.kernels.kernel import Ranked, Stmt
+from ....ir.kernels.kernel import Stmt
+from ....ir.kernels.rows import Algorithm, Ranked
 from ....ir.scalar.order import key_of, value_of
 from ....ir.types import DTYPES
 from ..dims import emit_dim
@@ -23,15 +24,18 @@ from .rows import STEP, Row
 from .sorter import sort
 
 
-def emit_ranked(stmts: StmtEmitter, scope: Scope, stmt: Ranked) -> None:
+def emit_ranked(stmts: StmtEmitter, scope: Scope, stmt: Ranked, pool: str) -> None:
     """One task: a row of a kernel that finds ranks."""
     _RankedRow(stmts, scope, stmt).emit()
 
 
 class _RankedRow(Row):
+    stmt: Ranked
+
     def __init__(self, stmts: StmtEmitter, scope: Scope, stmt: Ranked) -> None:
-        super().__init__(stmts, scope, stmt)
+        super().__init__(stmts, scope, stmt, DTYPES[f"i{stmt.dtype.bits}"])
         kernel = stmts.kernel
+        self.room = self._start(stmt.room)
         self.ranks, self.whole = stmt.ranks, stmt.whole
         self.wanted, self.rank = emit_dim(
             self.f, kernel.axis(stmt.ranks).extent, scope.axes), stmt.rank
@@ -39,7 +43,6 @@ class _RankedRow(Row):
             each.name, frozenset()) for place, each in enumerate(kernel.body)}
         self.of_rank: list[Stmt] = [each for each in self.body if stmt.axis not in at[id(each)]]
         self.body = tuple(each for each in self.body if stmt.ranks not in at[id(each)])
-        self.word = DTYPES[f"i{stmt.dtype.bits}"]
         self.vector = f"<{STEP} x {self.word}>"
         self.state = self.f.alloca("i64", STATE)
 
@@ -68,8 +71,8 @@ class _RankedRow(Row):
         many = f(f"icmp sgt i64 {self.wanted}, {f(f'sub i64 64, {zeros}')}")
         whole = f(f"or i1 {many}, {f(f'icmp sle i64 {self.length}, {FEW}')}")
         with f.when(whole):
-            sort(f, self.stmts.target, self.dtype.bits, [self.room], [free], self.length, None,
-                 self.stmts.status, places=False)
+            sort(f, self.stmt.algorithm or Algorithm("radix"), self.dtype.bits, [self.room], [free],
+                 self.length, self.stmts.status, places=False)
         with f.loop("0", self.wanted) as at:
             rank = self._rank(at)
 
@@ -127,6 +130,9 @@ class _RankedRow(Row):
 
     def _at(self, memory: str, at: str | int) -> str:
         return self.f(f"getelementptr i64, ptr {memory}, i64 {at}")
+
+    def _finish(self, scope: Scope) -> None:
+        self._store(scope, self.row, value_of(self.s, self._load(scope, self.row), self.dtype))
 
     def _keys(self, scope: Scope) -> None:
         for stmt in self.body:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ....ir.kernels.rows import VECTOR
 from ..text import FunctionText
 
-LANES = 512  # bits of a vector, which LLVM takes apart where they are narrower
+LANES = VECTOR  # bits, of vectors that LLVM takes apart where registers are narrower
 
 Record = list[str]  # a vector for each word
 

@@ -1,79 +1,32 @@
-"""A row sorted: its values become integer keys, the keys are sorted, and become what is stored.
-
-What is sorted stands in the row that is stored to, which has the size of it:
-
-    sort                          keys
-    argsort of 32 bits            key << 32 | place       these are all different
-    argsort of 64 bits            places                  and the keys in the room, beside
-
-The keys are those of ``ir.scalar.order``.
-"""
+"""A row of a task: its values, in vector steps, and the row of memory that is stored to."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
-from ....ir.indices.index import Dim, symbol
-from ....ir.kernels.kernel import Kernel, Sort
-from ....ir.scalar.order import key_of, packed, place_of, value_of
-from ....ir.types import DTYPES, I64
+from ....ir.indices.index import Dim
+from ....ir.kernels.kernel import Kernel
+from ....ir.kernels.rows import RowStmt
+from ....ir.types import DType
 from ..dims import emit_dim
 from ..loops.scope import Scope
 from ..loops.statements import StmtEmitter
 from ..loops.values import LlvmValue
-from .sorter import sort
 
 STEP = 16    # elements of a vector step
 
 
-def emit_sort(stmts: StmtEmitter, scope: Scope, stmt: Sort) -> None:
-    """One task: a row of a kernel that sorts."""
-    Row(stmts, scope, stmt).emit()
-
-
 class Row:
-    """A row that is sorted, and the memory for it."""
+    """A row of values, and the row of memory that is stored to; ``word`` is what that holds while
+    it is made."""
 
-    def __init__(self, stmts: StmtEmitter, scope: Scope, stmt: Sort) -> None:
+    def __init__(self, stmts: StmtEmitter, scope: Scope, stmt: RowStmt, word: DType) -> None:
         self.stmts, self.scope, self.stmt, self.f, self.s = stmts, scope, stmt, stmts.f, stmts.s
         kernel: Kernel = stmts.kernel
         self.body = kernel.body[:-1]
         self.length = emit_dim(self.f, kernel.axis(stmt.axis).extent, scope.axes)
-        self.dtype = stmt.dtype
-        self.pairs = stmt.places and stmt.dtype.bits == 64
-        self.word = I64 if stmt.places else DTYPES[f"i{stmt.dtype.bits}"]  # what is stored
+        self.dtype, self.word = stmt.dtype, word
         self.row = self._start(stmt.param)
-        self.room = self._start(stmt.room) if stmt.room else ""
-
-    def emit(self) -> None:
-        extent = self.stmts.kernel.axis(self.stmt.axis).extent
-        x, y = self.memories()
-        self.fill(x, "0", self.length)
-        self.sort(x, y, self.length, extent if isinstance(extent, int) else None)
-        self.finish("0", self.length)
-
-    def memories(self) -> tuple[list[str], list[str]]:
-        """What is to be sorted, key first and stored last, and as much room beside."""
-        if not self.pairs:
-            return [self.row], [self.room]
-        free = self.f(f"getelementptr i64, ptr {self.room}, i64 {self.length}")
-        other = self.f(f"getelementptr i64, ptr {free}, i64 {self.length}")
-        return [self.room, self.row], [free, other]
-
-    def fill(self, into: list[str], begin: str, end: str) -> None:
-        """Put the records from ``begin`` to ``end`` there."""
-        self._each(partial(self._fill, into), begin, end)
-
-    def sort(self, x: list[str], y: list[str], count: str, length: int | None = None) -> None:
-        """Put so many records in order, in x."""
-        sort(self.f, self.stmts.target, self.word.bits, x, y, count, length,
-             self.stmts.status, places=self.stmt.places and not self.pairs)
-
-    def finish(self, begin: str, end: str) -> None:
-        """Records that are in order become what is stored."""
-        if not self.pairs and (self.stmt.places or self.dtype.kind != "i"):
-            self._each(self._finish, begin, end)
 
     def _start(self, param: str) -> str:
         """Where the row of a parameter begins."""
@@ -93,23 +46,6 @@ class Row:
         left = f(f"sub i64 {end}, {full}")
         with f.when(f(f"icmp sgt i64 {left}, 0")):
             step(self.scope.step(self.stmt.axis, full, STEP, self.stmts.prefix_mask(left, STEP)))
-
-    def _fill(self, into: list[str], scope: Scope) -> None:
-        for stmt in self.body:
-            self.stmts.emit(scope, stmt)
-        value = self.s.splat(scope.values[self.stmt.value], STEP)
-        key = key_of(self.s, value, self.dtype, places=self.stmt.places)
-        record = [key]
-        if self.stmt.places:
-            place = self.s.cast(self.stmts.index(scope, symbol(self.stmt.axis)), I64)
-            record = [key, place] if self.pairs else [packed(self.s, key, place)]
-        for memory, value in zip(into, record, strict=True):
-            self._store(scope, memory, value)
-
-    def _finish(self, scope: Scope) -> None:
-        word = self._load(scope, self.row)
-        value = place_of(self.s, word) if self.stmt.places else value_of(self.s, word, self.dtype)
-        self._store(scope, self.row, value)
 
     def _store(self, scope: Scope, row: str, value: LlvmValue) -> None:
         address = self.f(f"getelementptr {value.element}, ptr {row}, "

@@ -1,9 +1,11 @@
-"""Which way rows of keys are sorted: networks for short ones; then parts, or radix passes.
+"""The algorithms of sorts, as functions: networks for short rows; then parts, or radix passes.
 
-    AVX-512     columns -> parts by pivots, down to columns
-    others      network -> radix passes
+    columns     one row of registers
+    quick       columns -> parts by pivots, down to columns
+    radix       network -> radix passes
 
-Each function is the same in all programs for a target: a process compiles it once.
+Which one a row takes is in the text of its kernel. Each function is the same in all programs for a
+target: a process compiles it once.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import MappingProxyType
 
+from ....ir.kernels.rows import COLUMNS, Algorithm
 from ....ir.machine import Machine
 from ..text import FunctionText
 from .columns import columns
@@ -28,49 +31,52 @@ NETWORK = {32: 2048, 64: 1024}  # keys up to which a network is faster than pass
 PAIRS = 256                     # keys with places
 RECORDS = ((32, 1), (64, 1), (64, 2))  # bits of a word, and words
 _CONTROL = "ptr %control"
-ROWS = ((2, 4, 8, 16), (2, 4, 8))  # of vectors that are sorted in registers: keys, with places
 
 
-def sort(f: FunctionText, target: Machine, bits: int, x: list[str], y: list[str], n: str,
-         length: int | None, control: str, *, places: bool) -> None:
+def sort(f: FunctionText, by: Algorithm, bits: int, x: list[str], y: list[str], n: str,
+         control: str, *, places: bool) -> None:
     """Put n records of the memories x, signed keys and what goes with them, in order there; the
     memories y have room for as many.
 
-    ``length`` is n where it is known; ``control`` the control block of the run; ``places``: the
-    lower half of a key is where it is.
+    ``control`` is the control block of the run; ``places``: the lower half of a key is where it is.
     """
     words = len(x)
-    if target.mask_registers:
-        for rows in ROWS[words - 1]:
-            if length is not None and length <= rows * LANES // bits:
-                call_sort(f, f"weft_columns_i{bits}x{words}_{rows}", x, x, n)
-                return
-    call_sort(f, f"weft_sort_{'places' if places else f'i{bits}x{words}'}", x, y, n,
+    if by.columns:
+        call_sort(f, f"weft_columns_i{bits}x{words}_{by.columns}", x, x, n)
+        return
+    call_sort(f, f"weft_sort_{'places' if places else f'i{bits}x{words}'}_{by.kind}", x, y, n,
               f"ptr {control}")
 
 
-def _sort(
+def _sorter(bits: int, words: int, name: str) -> tuple[FunctionText, list[str], list[str]]:
+    """``void(ptr x.., ptr y.., i64 n, ptr control)``, x and y."""
+    x, y = ([f"{side}{word}" for word in range(words)] for side in "xy")
+    f = FunctionText("void", name, [*(("ptr", name) for name in (*x, *y)), ("i64", "n"),
+                                    ("ptr", "control")], attributes="noinline nounwind")
+    return f, [f"%{name}" for name in x], [f"%{name}" for name in y]
+
+
+def _quick(bits: int, words: int, name: str, target: Machine, pool: str) -> FunctionText:
+    f, x, y = _sorter(bits, words, name)
+    # Parts of many keys do not keep those with equal first bytes in turn.
+    passes = radix(bits, words, 0, pool)
+    short = _few(bits, words)
+    limit = COLUMNS[words - 1][-1] * LANES // bits
+    part = [inside(bits)] if words == 1 else []
+    parts = quick(bits, words, limit, short.name, passes.name, part[0].name if part else "", pool)
+    f.helpers += [short, passes, *part, parts]
+    zeros = f.call("i64", "llvm.ctlz.i64", ("i64", "%n"), ("i1", "false"))
+    budget = f(f"mul i64 {f(f'sub i64 64, {zeros}')}, {BUDGET}")
+    with f.when(f("icmp sgt i64 %n, 1")):
+        call_sort(f, parts.name, x, y, "%n", "i1 false", f"i64 {budget}", _CONTROL)
+    f.ret()
+    return f
+
+
+def _radix(
     bits: int, words: int, first: int, name: str, target: Machine, pool: str
 ) -> FunctionText:
-    names = [f"{side}{word}" for side in "xy" for word in range(words)]
-    f = FunctionText("void", name, [*(("ptr", name) for name in names), ("i64", "n"),
-                                    ("ptr", "control")], attributes="noinline nounwind")
-    x, y = ([f"%{side}{word}" for word in range(words)] for side in "xy")
-    if target.mask_registers:
-        # Parts of many keys do not keep those with equal first bytes in turn.
-        passes = radix(bits, words, 0, pool)
-        short = _few(bits, words)
-        limit = ROWS[words - 1][-1] * LANES // bits
-        part = [inside(bits)] if words == 1 else []
-        parts = quick(bits, words, limit, short.name, passes.name, part[0].name if part else "",
-                      pool)
-        f.helpers += [short, passes, *part, parts]
-        zeros = f.call("i64", "llvm.ctlz.i64", ("i64", "%n"), ("i1", "false"))
-        budget = f(f"mul i64 {f(f'sub i64 64, {zeros}')}, {BUDGET}")
-        with f.when(f("icmp sgt i64 %n, 1")):
-            call_sort(f, parts.name, x, y, "%n", "i1 false", f"i64 {budget}", _CONTROL)
-        f.ret()
-        return f
+    f, x, y = _sorter(bits, words, name)
     limit = PAIRS if words > 1 else NETWORK[bits]
     short, passes = network(bits, limit, words), radix(bits, words, first, pool)
     f.helpers += [short, passes]
@@ -95,7 +101,7 @@ def _few(bits: int, words: int) -> FunctionText:
     f = FunctionText("void", f"weft_few_i{bits}x{words}", [
         *(("ptr", name) for name in names), ("i64", "n")],
         linkage="internal", attributes="noinline nounwind")
-    for rows in ROWS[words - 1]:
+    for rows in COLUMNS[words - 1]:
         here, other = f.fresh("few"), f.fresh("more")
         f.branch(f(f"icmp sle i64 %n, {rows * LANES // bits}"), here, other)
         f.place(here)
@@ -108,7 +114,8 @@ def _few(bits: int, words: int) -> FunctionText:
 
 
 def _ranks(bits: int, target: Machine, pool: str) -> FunctionText:
-    return ranks(bits, f"weft_sort_i{bits}x1", vectors=target.mask_registers)
+    by = "quick" if target.mask_registers else "radix"
+    return ranks(bits, f"weft_sort_i{bits}x1_{by}", vectors=target.mask_registers)
 
 
 def _parts(bits: int, places: bool, target: Machine, pool: str) -> FunctionText:
@@ -149,12 +156,16 @@ def _merge(bits: int, words: int, target: Machine, pool: str) -> FunctionText:
     return merge(bits, words)
 
 
+# Bits and words of what is sorted, and the first of its bytes that is not in order already.
+_SORTED = (*((f"i{bits}x{words}", bits, words, 0) for bits, words in RECORDS),
+           ("places", 64, 1, 4))
 SORTS: Mapping[str, Callable[[Machine, str], FunctionText]] = MappingProxyType({
-    **{f"weft_sort_i{bits}x{words}": partial(_sort, bits, words, 0, f"weft_sort_i{bits}x{words}")
-       for bits, words in RECORDS},
-    "weft_sort_places": partial(_sort, 64, 1, 4, "weft_sort_places"),
+    **{(name := f"weft_sort_{what}_quick"): partial(_quick, bits, words, name)
+       for what, bits, words, _ in _SORTED},
+    **{(name := f"weft_sort_{what}_radix"): partial(_radix, bits, words, first, name)
+       for what, bits, words, first in _SORTED},
     **{f"weft_columns_i{bits}x{words}_{rows}": partial(_columns, bits, words, rows)
-       for bits, words in RECORDS for rows in ROWS[words - 1]},
+       for bits, words in RECORDS for rows in COLUMNS[words - 1]},
     **{f"weft_merge_i{bits}x{words}": partial(_merge, bits, words) for bits, words in RECORDS},
     **{f"weft_rank_i{bits}": partial(_ranks, bits) for bits in (32, 64)},
     **{parts_name(bits, places=places): partial(_parts, bits, places)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from ....ir.indices.affine import coefficient
 from ....ir.indices.index import Dim, row_major, symbol
 from ....ir.indices.walk import substitute
-from ....ir.kernels.kernel import Axis, Index, Kernel, Load, Stmt, Store, index_exprs
+from ....ir.kernels.kernel import Axis, Index, Kernel, Load, Stmt, Store
 from ....ir.record import replace
 from .rewrite import with_joined_sums, without_unit_axes
 
@@ -36,7 +36,7 @@ def offsets(kernel: Kernel) -> list[Dim]:
         if isinstance(stmt, (Load, Store)):
             exprs.append(row_major(stmt.indices, kernel.param(stmt.param).type.shape))
         else:
-            exprs += index_exprs(stmt)
+            exprs += stmt.exprs
     return exprs
 
 

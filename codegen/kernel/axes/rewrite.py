@@ -22,11 +22,10 @@ from ....ir.kernels.kernel import (
     Index,
     Kernel,
     Load,
-    Sort,
     Stmt,
     Store,
-    index_exprs,
 )
+from ....ir.kernels.rows import row_stmt
 from ....ir.ops.places.view import unravel
 from ....ir.record import replace
 
@@ -89,9 +88,8 @@ def with_periods(kernel: Kernel) -> Kernel:
     lies. So are arrays that are tiled, reshaped or repeated in long runs. Short ones stay: the loop
     over them would cost what it saves.
     """
-    if kernel.loop_axes or kernel.locals or any(
-            isinstance(stmt, Sort) or (isinstance(stmt, Store) and stmt.meets)
-            for stmt in kernel.body):
+    if kernel.loop_axes or kernel.locals or row_stmt(kernel) is not None or any(
+            isinstance(stmt, Store) and stmt.meets for stmt in kernel.body):
         return kernel
     pending = [axis.name for axis in kernel.axes]
     while pending:
@@ -116,7 +114,7 @@ def _run(kernel: Kernel, axis: Axis) -> int | None:
     """The longest run of an axis: by it alone its index is divided, without a rest."""
     found: set[int] = set()
     for stmt in kernel.body:
-        for expr in index_exprs(stmt):
+        for expr in stmt.exprs:
             for numerator, denominator in _divisions(expr):
                 if axis.name not in symbols_of(numerator):
                     continue

@@ -30,7 +30,6 @@ from ....ir.kernels.kernel import (
     Stmt,
     Store,
     rename_values,
-    summed_axes,
 )
 from ....ir.kernels.operands import offset_of
 from ....ir.record import replace
@@ -107,7 +106,7 @@ class _Unroll:
     def kernel(self) -> Kernel:
         source = self.source
         for at, stmt in enumerate(source.body):
-            if self.axis in summed_axes(stmt):
+            if self.axis in stmt.summed:
                 assert isinstance(stmt, Reduce)
                 total = self._combined(stmt)
                 for names in self.names:

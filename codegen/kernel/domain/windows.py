@@ -32,6 +32,7 @@ from ....ir.kernels.kernel import (
     Stmt,
     Store,
 )
+from ....ir.kernels.rows import row_stmt
 from ....ir.plans.plan import Launch, Plan, all_steps
 from ....ir.record import record, replace
 from ....ir.scalar.primitives import PRIMITIVES
@@ -66,7 +67,7 @@ def _shared(kernel: Kernel, launch: Launch) -> Pairs:
 
 
 def _windowed(kernel: Kernel, shared: Pairs) -> Kernel:
-    if kernel.sorts or any(axis.low or axis.high for axis in kernel.axes):
+    if row_stmt(kernel) is not None or any(axis.low or axis.high for axis in kernel.axes):
         return kernel
     return replace(kernel, axes=tuple(
         axis if isinstance(axis.extent, int) and axis.extent < LEAST

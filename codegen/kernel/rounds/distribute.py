@@ -28,7 +28,6 @@ from ....ir.kernels.kernel import (
     Param,
     Stmt,
     Store,
-    index_exprs,
 )
 from ....ir.record import record, replace
 from ....ir.scalar.primitives import PRIMITIVES
@@ -183,7 +182,7 @@ def repeated(body: Sequence[Stmt], index: str, states: Collection[str]) -> set[i
     for at, stmt in enumerate(body):
         if any(place[name] not in costs for name in stmt.operands):
             continue
-        turning = any(index in symbols_of(expr) for expr in index_exprs(stmt))
+        turning = any(index in symbols_of(expr) for expr in stmt.exprs)
         cost = sum(costs[place[name]] for name in stmt.operands)
         if isinstance(stmt, Const) or (
                 isinstance(stmt, Load) and stmt.param not in states and not turning and not cost):

@@ -106,8 +106,8 @@ class _Live:
 
     def _reads(self, node: ast.AST) -> bool:
         """Whether a node reads the name, or something in it may later."""
-        return any(isinstance(each, ast.Name) and each.id == self.name and not isinstance(
-            each.ctx, ast.Store) or (isinstance(each, ast.AugAssign) and isinstance(
+        return any((isinstance(each, ast.Name) and each.id == self.name and not isinstance(
+            each.ctx, ast.Store)) or (isinstance(each, ast.AugAssign) and isinstance(
                 each.target, ast.Name) and each.target.id == self.name) for each in ast.walk(node))
 
     def _binds(self, node: ast.AST) -> bool:
