@@ -16,7 +16,7 @@ from .own_lists import GROWING
 from .parsed import definition_of
 
 _STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.If, ast.While, ast.For, ast.Pass,
-               ast.Expr, ast.Return, ast.With, ast.withitem)
+               ast.Expr, ast.Return, ast.Break, ast.Continue, ast.With, ast.withitem)
 _EXPRESSIONS = (
     ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp,
     ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.Dict, ast.Attribute, ast.Call, ast.keyword,
@@ -84,7 +84,7 @@ def _called(
             if isinstance(node, ast.Attribute) or root not in own:
                 return None
         elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.LShift)):
-            names = _names(node.right)
+            names = set[str]() if _is_float(node.left) else _numbers(node.right)
             if names if counts is None else names & {*counts, *inner} and not _is_linear(
                     node.right):
                 return None
@@ -114,6 +114,19 @@ def _called(
 
 def _names(node: ast.AST) -> set[str]:
     return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
+def _numbers(node: ast.AST) -> set[str]:
+    """The names of which an expression is computed, but for those of arrays and of places in
+    them."""
+    if isinstance(node, ast.Subscript):
+        return set()
+    own = {node.id} if isinstance(node, ast.Name) else set[str]()
+    return own.union(*map(_numbers, ast.iter_child_nodes(node)))
+
+
+def _is_float(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, float)
 
 
 def _is_linear(node: ast.expr) -> bool:
