@@ -354,8 +354,8 @@ def a_value_on_one_way_only() -> None:
     @weft.compile
     def sign(x: Any) -> Any:
         if x.sum() > 0:
-            y = 1.0
-        return y  # here
+            y = "above"
+        return len(y) * x  # here
 
     sign(X)
 

@@ -80,6 +80,9 @@ def own_names(found: Mapping[str, Part]) -> dict[str, Any]:
     for name, get in found.items():
         try:
             names[name] = get()
+            if is_maybe(names[name]) and names[name].maybe.item.unbound:
+                raise error("W201", f"whether {name} has a value is decided when the function runs",
+                            locs=user_loc(), hint=f"give {name} a first value")
         except NameError:
             if name in (LOST.get() or {}):
                 raise
