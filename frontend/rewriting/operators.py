@@ -29,7 +29,7 @@ from .calls.protocols import attribute, binary, in_place, iterated, set_attribut
 from .calls.reading import method_of, reading
 from .calls.texts import formatted, joined, meaning, percent
 from .lists.filtered import Filtered, filtered
-from .lists.growing import extended, growing, let_go, own_name, popleft, queue
+from .lists.growing import extended, growing, inserted, let_go, own_name, popleft, queue
 from .loops.computing import Method
 from .loops.loops import for_, while_
 from .loops.tables import Fresh
@@ -45,11 +45,11 @@ from .source.matching import has_keys, is_one, is_row, middle, part, without
 __all__ = ["UNBOUND", "Awaited", "Filtered", "Fresh", "Lasting", "Method", "attribute", "binary",
            "both", "called", "caught", "chained", "check", "choose", "compared", "either",
            "extended", "fields", "filtered", "for_", "formatted", "given", "growing", "has_keys",
-           "heapify", "heappop", "heappush", "if_", "in_place", "index", "is_one", "is_row",
-           "item", "item_of_row", "iterated", "joined", "known", "least", "let_go", "manager",
-           "middle", "negated", "own_name", "own_names", "part", "percent", "places", "popleft",
-           "queue", "raised", "result", "set_attribute", "single", "sliced", "truth", "updated",
-           "values", "while_", "without"]
+           "heapify", "heappop", "heappush", "if_", "in_place", "index", "inserted", "is_one",
+           "is_row", "item", "item_of_row", "iterated", "joined", "known", "least", "let_go",
+           "manager", "middle", "negated", "own_name", "own_names", "part", "percent", "places",
+           "popleft", "queue", "raised", "result", "set_attribute", "single", "sliced", "truth",
+           "updated", "values", "while_", "without"]
 
 _CALLING = frozenset({"numpy", "scipy", __name__.partition(".")[0]})
 

@@ -152,3 +152,18 @@ def test_what_is_read_alone_has_flags() -> None:
         return total
 
     assert "ensure" not in weft.compile(function).lower(X).as_text("trace")
+
+
+def least_of_a_pair(x: Any) -> Any:
+    best = None, 1e9
+    for j in range(len(x)):
+        if x[j] < best[1]:
+            best = j, x[j]
+    return best
+
+
+def test_items_of_tuples() -> None:
+    for x in (X, X + 1e10):
+        found, right = weft.compile(least_of_a_pair)(x), least_of_a_pair(x)
+        assert (found[0] is None) == (right[0] is None)
+        np.testing.assert_array_equal(found[1], right[1])

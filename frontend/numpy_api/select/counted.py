@@ -24,7 +24,7 @@ from ...tracing.arrays.grid import Grid
 from ...tracing.arrays.selection import Run, Selection
 from ...tracing.context.active import current
 from ...tracing.context.distance import is_computed, tell_bound
-from ...tracing.operand import as_dim
+from ...tracing.operand import as_dim, strong
 from ...tracing.values.tracer import Tracer
 from ..registry import ROWS
 from .index import getitem
@@ -62,6 +62,7 @@ def realised(x: Selection | Grid) -> Tracer:
 
 def places_of(mask: Any) -> Any:
     """Where a vector of truth values is true."""
+    mask = strong(mask)
     return compressed(current().emit("iota", axis=0, dtype=I64, shape=mask.type.shape), mask)
 
 

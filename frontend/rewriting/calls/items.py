@@ -22,9 +22,10 @@ from ...tracing.arrays.buffer import Buffer, own
 from ...tracing.arrays.closed_over import read, read_nest, written
 from ...tracing.arrays.recorded import JOINING, join
 from ...tracing.context.recorder import ACTIVE, TraceContext
-from ...tracing.operand import contains_tracer, is_weak, to_tracer
+from ...tracing.operand import contains_tracer, fits_int64, is_weak, to_tracer
 from ...tracing.values.tracer import Tracer
 from ..lists.chosen_lists import watch_one
+from ..loops.ranges import raise_unless
 from ..regions.branches import choose
 from ..regions.state import context_of, is_array, leaves
 from .protocols import Cell
@@ -35,8 +36,8 @@ MANY = 64  # items, of which each is chosen anew
 
 def item(value: Any, index: Any) -> Any:
     """``value[index]``: a plain array, or a list of numbers or arrays, at a traced place. Items of
-    a list of Python's integers, or of floats, are such numbers, as they are without tracing. Raises
-    TracerError (W201) for a dict."""
+    a list of Python's integers, or of floats, are such numbers, as they are without tracing. Of a
+    dict whose keys are integers one at a traced key. Raises TracerError (W201) for other dicts."""
     _meet(value)
     value, index = read(value), read_index(index)
     parts = index if isinstance(index, tuple) else (index,)
@@ -45,6 +46,8 @@ def item(value: Any, index: Any) -> Any:
     bounds = [end for part in parts if isinstance(part, slice) for end in (part.start, part.stop)]
     traced = next((part for part in (*parts, *bounds) if isinstance(part, Tracer)), None)
     if isinstance(value, dict):
+        if type(value) is dict and is_number_of_keys(value, index):
+            return item([*value.values()], _place_of_key(value, index))
         _check_key(index)
     if traced is not None:
         if type(value) is np.ndarray or (
@@ -64,6 +67,20 @@ def item(value: Any, index: Any) -> Any:
 def _meet(x: Any) -> None:
     if isinstance(x, (list, dict)) and (ctx := ACTIVE.get()) is not None:
         ctx.around.meet(x)
+
+
+def is_number_of_keys(table: dict[Any, Any], key: Any) -> bool:
+    """Whether a key is a traced integer, and those of a dict are integers."""
+    return isinstance(key, Tracer) and key.is_scalar and key.dtype.kind in "iu" and bool(
+        table) and all(type(each) is int and fits_int64(each) for each in table)
+
+
+def _place_of_key(table: dict[int, Any], key: Tracer) -> Any:
+    """Which of a dict's items has a traced key."""
+    keys = context_of(key).apply(to_tracer, (np.array([*table]),))
+    found: Any = keys == key
+    raise_unless(np.any(found), KeyError(key))
+    return np.argmax(found)
 
 
 def _check_key(key: Any) -> None:

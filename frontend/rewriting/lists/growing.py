@@ -23,6 +23,7 @@ from ...face.source import user_loc
 from ...tracing.arrays.filtered import FilteredList
 from ...tracing.arrays.growing import NONE, GrowingList, Item, is_item
 from ...tracing.arrays.selection import Selection
+from ...tracing.values.tracer import Tracer
 from ..regions.optional import as_maybe, common, has_kind, may_be_unbound
 from ..regions.state import UNBOUND
 from .room import ask_room
@@ -75,6 +76,16 @@ def extended(items: Any, more: Any) -> Any:
         if item is not None:
             items = GrowingList.made(items, item, len(items))
     items += more
+    return items
+
+
+def inserted(items: Any, at: Any, value: Any) -> Any:
+    """``items.insert(at, value)``"""
+    if type(items) is list and isinstance(at, Tracer):
+        item = _item([items, [value]])
+        if item is not None:
+            items = GrowingList.made(items, item, len(items))
+    items.insert(at, value)
     return items
 
 

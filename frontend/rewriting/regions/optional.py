@@ -118,7 +118,7 @@ def common(values: Sequence[Any], unbound: str = "") -> Kind | None:
                      if (kind := common([value[key] for value in values])) is not None) or None
     if type(first) is tuple and all(type(value) is tuple and len(value) == len(first)
                                     for value in values):
-        items = [_common_arrays(items) for items in zip(*values, strict=True)]
+        items = [_common_arrays(items) or _common(items) for items in zip(*values, strict=True)]
         if any(items):
             return Slots((at, kind) for at, kind in enumerate(items) if kind is not None)
     return _common_arrays(values) or (_common_bound(values, unbound) if unbound else None) or (

@@ -4,7 +4,8 @@ and let go where they are returned."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Set
+from collections.abc import Sequence, Set
+from types import MappingProxyType
 from typing import Any
 
 from .exits import Results
@@ -25,8 +26,11 @@ def let_go(function: ast.FunctionDef, lists: OwnLists, results: Results) -> None
             node.value = Around("let_go", values).visit(node.value)
 
 
+_CALLS = MappingProxyType({("extend", 1): "extended", ("insert", 2): "inserted"})
+
+
 class Extending(ast.NodeTransformer):
-    """``a.extend(b)`` and ``a += b`` of such lists bind them anew."""
+    """``a.extend(b)``, ``a.insert(i, b)`` and ``a += b`` of such lists bind them anew."""
 
     def __init__(self, lists: OwnLists) -> None:
         self.lists = lists
@@ -34,17 +38,20 @@ class Extending(ast.NodeTransformer):
     def visit_Expr(self, node: ast.Expr) -> ast.stmt:
         call = node.value
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and (
-                call.func.attr == "extend" and len(call.args) == 1 and not call.keywords):
-            return self._bound(call.func.value, call.args[0], node)
+                (call.func.attr, len(call.args)) in _CALLS and not call.keywords):
+            name = _CALLS[call.func.attr, len(call.args)]
+            return self._bound(name, call.func.value, call.args, node)
         return node
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
-        return self._bound(node.target, node.value, node) if isinstance(node.op, ast.Add) else node
+        return self._bound("extended", node.target, [node.value], node) if isinstance(
+            node.op, ast.Add) else node
 
-    def _bound(self, target: ast.expr, value: ast.expr, node: ast.stmt) -> ast.stmt:
+    def _bound(self, name: str, target: ast.expr, values: Sequence[ast.expr], node: ast.stmt,
+               ) -> ast.stmt:
         if not (isinstance(target, ast.Name) and target.id in self.lists.at(node)):
             return node
-        made = ours("extended", [ast.Name(target.id, ast.Load()), value], node)
+        made = ours(name, [ast.Name(target.id, ast.Load()), *values], node)
         return ast.copy_location(ast.Assign([ast.Name(target.id, ast.Store())], made), node)
 
 

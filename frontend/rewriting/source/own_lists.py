@@ -18,8 +18,8 @@ from ....ir.record import record, replace
 from .moves import Move, moves_of
 from .names import RUNTIME, Place, begin_of, changed_by_ours, end_of, here
 
-GROWING = frozenset({"append", "pop", "extend", "clear"})
-_METHODS = GROWING | {"copy", "index", "count", "insert", "remove", "reverse", "sort"}
+GROWING = frozenset({"append", "insert", "pop", "extend", "clear"})
+_METHODS = GROWING | {"copy", "index", "count", "remove", "reverse", "sort"}
 _ASKING = frozenset({"len", "sum", "max", "min", "sorted", "any", "all", "list", "tuple", "set",
                      "print", "str", "repr", "bool", "bisect", "bisect_left", "bisect_right"})
 _LAZY = frozenset({"enumerate", "zip", "reversed", "map", "filter"})  # ask as they are asked

@@ -222,6 +222,16 @@ class GrowingList(FilteredList):
         self._put(place, leaves)
         self._moved(1)
 
+    def insert(self, at: Any, value: Any) -> None:
+        """Items from a place on are one further on, as in Python: of no place beyond the ends."""
+        count = self.count if self.known is None else self.least
+        self.append(value)
+        at = np.where(at < 0, np.maximum(at + count, 0), np.minimum(at, count))
+        place: Any = current().emit("iota", axis=0, dtype=I64, shape=(self.room,))
+        source = np.where(place > at, place - 1, place)
+        source = np.where(place == at, count, np.where(place > count, place, source))
+        self.rows = [row[source] for row in self.rows]
+
     def _put(self, place: Any, leaves: Sequence[Any]) -> None:
         at = self._at(place)
         self._rows = [row.at[at].set(leaf) for row, leaf in zip(self._rows, leaves, strict=True)]
@@ -402,9 +412,6 @@ class GrowingList(FilteredList):
             places: Any = current().emit("iota", axis=0, dtype=I64, shape=(self.room,))
             found = found[np.where(places < self.count, self.count - 1 - places, places)]
         self.rows = [found]
-
-    def insert(self, at: Any, value: Any) -> None:
-        raise self._refused("asked to insert an item")
 
     def remove(self, value: Any) -> None:
         raise self._refused("asked to remove an item")

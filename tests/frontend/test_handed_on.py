@@ -1,0 +1,188 @@
+"""Lists that another name gets, of which the first one is not read again; items in the middle."""
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft.frontend.rewriting.source.moves import moves_of
+from weft.ir.plans.plan import Loop, all_steps
+
+GRAPH = np.random.default_rng(0).random((9, 9)) < 0.3
+
+
+def levels(graph: Any) -> Any:
+    n = graph.shape[0]
+    level = -np.ones(n, dtype=int)
+    level[0] = 0
+    frontier = [0]
+    while len(frontier) > 0:
+        following = []
+        for u in frontier:
+            for v in range(n):
+                if graph[u, v] and level[v] < 0:
+                    level[v] = level[u] + 1
+                    following.append(v)
+        frontier = following
+    return level
+
+
+def filtered_twice(graph: Any) -> Any:
+    kept = [(u, graph[u, 0]) for u in range(graph.shape[0])]
+    for k in range(1, 3):
+        given = kept
+        kept = []
+        for u, _ in given:
+            if graph[u, k]:
+                kept.append((u, graph[u, k]))
+                if u > 4:
+                    kept.append((u, graph[k, u]))
+    return np.array(kept).sum()
+
+
+def exchanged(graph: Any) -> Any:
+    here, there = [0], [1]
+    for v in range(graph.shape[0]):
+        if graph[v, 0]:
+            here.append(v)
+        here, there = there, here
+    return np.array(here), np.array(there)
+
+
+@pytest.mark.parametrize("function", (levels, filtered_twice, exchanged))
+def test_values(function: Callable[[Any], Any]) -> None:
+    found, right = weft.compile(function)(GRAPH), function(GRAPH)
+    for one, want in zip(*(each if isinstance(each, tuple) else (each,) for each in (
+            found, right)), strict=True):
+        np.testing.assert_array_equal(one, want)
+
+
+def test_a_list_with_two_names() -> None:
+    """Both names have it as either changes it."""
+    def function(x: Any) -> Any:
+        one = [0.0]
+        for v in x:
+            if v > 0:
+                other = one
+                other.append(v)
+        one.append(9.0)
+        return np.array(one)
+
+    with pytest.raises(weft.Error, match="W102: one is a list of 1"):
+        weft.compile(function)(np.array([1.0, 2.0, 3.0]))
+
+
+@pytest.mark.parametrize(("code", "moved"), (
+    ("a = []\nb = a", [("b", "a")]),
+    ("a = []\nb = a\nprint(a)", []),
+    ("a = []\nb = a\na = 1\nprint(a)", [("b", "a")]),
+    ("a = []\nfor i in x:\n    b = a\n    a = []", [("b", "a")]),
+    ("a = []\nfor i in x:\n    b = a", []),                       # the next round reads it
+    ("while x:\n    n = []\n    f = n", [("f", "n")]),
+    ("while x:\n    if y: n = []\n    f = n", []),                # perhaps
+    ("a, b = b, a", [("a", "b"), ("b", "a")]),
+    ("a, b = b, [b]", []),
+    ("a = []\nif x:\n    b = a\nelse:\n    c = a", [("b", "a"), ("c", "a")]),
+    ("while x:\n    n = []\n    f = n\n    if y: continue\n    z = n", [("z", "n")]),
+    ("while x:\n    n = []\n    f = n\n    break\nprint(n)", []),
+    ("while x:\n    f = n\n    n = 1\n    try: g()\n    finally: h(n)", [("f", "n")]),
+    ("a = []\nb = a\ndef g(): return a", []),
+    ("a = []\nb = a\na += [1]", [])))
+def test_what_is_a_move(code: str, moved: list[tuple[str, str]]) -> None:
+    function = ast.parse("def f(x, y):\n    " + code.replace("\n", "\n    ")).body[0]
+    assert isinstance(function, ast.FunctionDef)
+    assert [(move.target, move.source.id) for move in moves_of(function)] == moved
+
+
+def path(before: Any) -> Any:
+    found: list[Any] = []
+    u = before.shape[0] - 1
+    while u != -1:
+        found.insert(0, u)
+        u = before[u]
+    return np.array(found)
+
+
+def sorted_by_insertion(before: Any) -> Any:
+    found: list[Any] = []
+    for v in before * 7 % 5:
+        k = 0
+        while k < len(found) and found[k] < v:
+            k += 1
+        found.insert(k, v)
+    return np.array(found)
+
+
+def beyond_the_ends(before: Any) -> Any:
+    found: list[Any] = []
+    for i in range(before.shape[0]):
+        if before[i] > 0:
+            found.insert(-1, before[i])
+        else:
+            found.insert(100, before[i])
+        if before[i] == 1:
+            found.insert(-50, -1)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("function", (path, sorted_by_insertion, beyond_the_ends))
+def test_insert(function: Callable[[Any], Any]) -> None:
+    x = np.array([-1, 0, 0, 1, 3, 2, 4])
+    np.testing.assert_array_equal(weft.compile(function)(x), function(x))
+
+
+STEPS = {0: (-1, 0), 1: (1, 0), 2: (0, -1), 5: (0, 1)}
+
+
+def walked(keys: Any) -> Any:
+    x = y = 0
+    for key in keys:
+        dx, dy = STEPS[key]
+        x += dx
+        y += dy
+    return x, y
+
+
+def test_dicts_with_numbers_as_keys() -> None:
+    keys = np.array([0, 1, 1, 5, 5, 2, 5])
+    assert weft.compile(walked)(keys) == walked(keys)
+    with pytest.raises(KeyError):
+        weft.compile(walked)(np.array([0, 1, 3]))
+
+
+def escapes(x: Any, n: Any) -> Any:
+    i = 0
+    while i < n:
+        if x[i] > 0.9:
+            break
+        if x[i] < 0.1:
+            i += 2
+            continue
+        i += 1
+    return i
+
+
+def with_a_helper(x: Any) -> Any:
+    total = 0
+    for k in range(len(x)):
+        total += escapes(x, k)
+    return total
+
+
+def with_elements_as_exponents(x: Any) -> Any:
+    total = 0.0
+    for i in range(len(x)):
+        total += 2.0 ** x[i] + (1 << int(x[i] * 8)) + x[i] ** x[i - 1] + 0.5 ** i
+    return total
+
+
+@pytest.mark.parametrize("function", (with_a_helper, with_elements_as_exponents))
+def test_loops_of_the_program(function: Callable[[Any], Any]) -> None:
+    x = np.random.default_rng(1).random(400)
+    compiled = weft.compile(function)
+    np.testing.assert_allclose(compiled(x), function(x), rtol=1e-13)
+    steps = all_steps(compiled.lower(x).stages.plan.steps)
+    assert sum(isinstance(step, Loop) for step in steps) in (1, 2)
