@@ -71,7 +71,7 @@ def test_a_list_with_two_names() -> None:
         one.append(9.0)
         return np.array(one)
 
-    with pytest.raises(weft.Error, match="W102: one is a list of 1"):
+    with pytest.raises(weft.Error, match="W102: 'one' is a list of 2"):
         weft.compile(function)(np.array([1.0, 2.0, 3.0]))
 
 
