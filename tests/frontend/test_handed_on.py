@@ -186,3 +186,53 @@ def test_loops_of_the_program(function: Callable[[Any], Any]) -> None:
     np.testing.assert_allclose(compiled(x), function(x), rtol=1e-13)
     steps = all_steps(compiled.lower(x).stages.plan.steps)
     assert sum(isinstance(step, Loop) for step in steps) in (1, 2)
+
+
+def near(x: Any) -> Any:
+    i = 7
+    found = [(i, j) for i in range(len(x)) for j in range(i + 1, len(x)) if abs(x[i] - x[j]) < 0.1]
+    return len(found), i, np.array(found)
+
+
+def filtered_pairs(x: Any) -> Any:
+    found = [(v, 1.0) for v in x if v > 0.2 if v < 0.9]
+    found = [(b, a) for a, b in found if a > 0.5]
+    total = 0.0
+    for _, b in found:
+        total += b
+    return total
+
+
+def given_at_once(x: Any) -> Any:
+    return np.array([(v, k) for k, v in enumerate(x) if v < 0.5])
+
+
+def known(x: Any) -> Any:
+    found = [(k, k * 2) for k in range(5) if k % 2]
+    return x * len(found)
+
+
+@pytest.mark.parametrize("function", (near, filtered_pairs, given_at_once, known))
+def test_comprehensions_of_tuples(function: Callable[[Any], Any]) -> None:
+    x = np.random.default_rng(2).random(14)
+    found, right = weft.compile(function)(x), function(x)
+    for one, want in zip(*(each if isinstance(each, tuple) else (each,) for each in (
+            found, right)), strict=True):
+        np.testing.assert_allclose(one, want, rtol=1e-14)
+
+
+def test_masks_of_known_numbers_beside_slices() -> None:
+    def function(x: Any, rounds: Any) -> Any:
+        i, j = np.meshgrid(range(6), range(6))
+        inside = (i - 2) ** 2 + j ** 2 < 9
+        for _ in range(rounds):
+            kept = x[inside, :]
+            x = x + 0.5
+            x[inside, :] = kept[:, [1, 0, 2]]
+            x[..., inside.any(0), 2] = 0.0
+        return x
+
+    x = np.random.default_rng(3).random((6, 6, 3))
+    np.testing.assert_array_equal(weft.compile(function)(x, 5), function(x, 5))
+    with pytest.raises(weft.Error, match="W122: a boolean mask of shape"):
+        weft.compile(lambda x: x[np.ones((5, 6), bool), :])(x)

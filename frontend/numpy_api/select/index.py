@@ -23,6 +23,7 @@ from ....ir.indices.index import Dim, Expr, positive
 from ....ir.indices.proof import involved, larger, nonnegative, smaller
 from ....ir.record import record
 from ....ir.types import I64, TensorType
+from ...tracing.arrays.buffer import Buffer
 from ...tracing.arrays.variable import Variable
 from ...tracing.context.active import current
 from ...tracing.context.distance import is_natural_here, simplified_in_rounds
@@ -89,7 +90,7 @@ class Index:
 def parse(shape: tuple[Dim, ...], index: Any) -> Index:
     """Bring an index to one item per axis. Raises OutOfRangeError: W122 out of range, W123 for a
     kind of index that cannot be traced."""
-    items = list(index) if isinstance(index, tuple) else [index]
+    items = _without_known_masks(list(index), shape) if isinstance(index, tuple) else [index]
     items = [_prepared(item) for item in items]
     dots = [at for at, item in enumerate(items) if item is Ellipsis]
     used = sum(item is not None and item is not Ellipsis for item in items)
@@ -126,6 +127,33 @@ def parse(shape: tuple[Dim, ...], index: Any) -> Index:
             axes.append(to_tracer(as_number(start), _INT) if fancy else
                         Span(start, 1, 1, keep=False))
     return Index(tuple(axes), tuple(layout), together, tuple(needs))
+
+
+def _without_known_masks(items: list[Any], shape: tuple[Dim, ...]) -> list[Any]:
+    """The items of an index; where a mask of known numbers is among them, the places that it
+    chooses, one array for each of its axes. Raises OutOfRangeError (W122)."""
+    if not any(map(_is_known_mask, items)):
+        return items
+    ranks = [0 if item is None or item is Ellipsis else item.ndim if _is_known_mask(item) else 1
+             for item in items]
+    found: list[Any] = []
+    for at, item in enumerate(items):
+        if not _is_known_mask(item):
+            found.append(item)
+            continue
+        after = any(other is Ellipsis for other in items[:at])
+        axis = len(shape) - sum(ranks[at:]) if after else sum(ranks[:at])
+        if shape[axis:axis + item.ndim] != item.shape:
+            raise error("W122", f"a boolean mask of shape {item.shape} does not fit axes of "
+                                f"{shape[axis:axis + item.ndim]}",
+                        hint="a mask has the sizes of the axes that it stands for")
+        found += np.nonzero(item)
+    return found
+
+
+def _is_known_mask(item: Any) -> bool:
+    plain = type(item) is np.ndarray or (isinstance(item, Buffer) and not item.is_traced)
+    return plain and item.dtype == np.bool_ and item.ndim > 0
 
 
 def _prepared(item: Any) -> Any:

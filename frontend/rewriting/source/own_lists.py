@@ -155,7 +155,8 @@ class _Lives:
     def _part(self, name: str, node: ast.AST, binds: bool) -> tuple[str, int]:
         place = begin_of(node)
         part = sum(end <= place for end in self.bounds.get(name, ()))
-        return name, part + (binds and node in self.binders)
+        # A statement that ends where it begins (``appending``) is among those before it.
+        return name, part + (binds and node in self.binders and end_of(node) > place)
 
     def tie(self, moves: Sequence[Move]) -> None:
         """What is so of a list's name is so of the one that it was handed on by."""

@@ -17,6 +17,7 @@ import copy
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from .appending import as_loops
 from .effects import of_loop
 from .exits import Exits, Results
 from .expressions import SIGNS, Expressions, as_truths
@@ -38,6 +39,7 @@ def rewritten(node: ast.FunctionDef) -> ast.FunctionDef:
     """The function, changed in place; see the module docstring. Lines and columns stay."""
     generates = _generates(node)
     if not generates:
+        as_loops(node)
         as_lists(node)
         as_heaps(node)
     own = OwnLists() if generates else own_lists(node)
