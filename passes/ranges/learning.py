@@ -81,12 +81,18 @@ def fits(ranges: Ranges, node: Node) -> bool:
     return ends is not None and low <= ends[0] and ends[1] <= high
 
 
+_BITS = 64  # of a shift of which more is known than that it has no end
+
+
 def _product(ranges: Ranges, node: Node) -> tuple[int, int] | None:
-    """What a product of two integers is at least and at most; None if that is not known."""
-    if node.attrs.get("of", node.op.name) != "mul":
+    """What a product of two integers, or of one and a power of two, is at least and at most; None
+    if that is not known."""
+    op = node.attrs.get("of", node.op.name)
+    if op not in ("mul", "shl"):
         return None
     ends = [(ranges.least(expr), ranges.most(expr)) for expr in map(ranges.expr, node.inputs[-2:])]
-    found = [a * b for a in ends[0] for b in ends[1] if a is not None and b is not None]
+    found = [a * b if op == "mul" else a << b for a in ends[0] for b in ends[1]
+             if a is not None and b is not None and (op == "mul" or 0 <= b < _BITS)]
     return (min(found), max(found)) if len(found) == 4 else None
 
 
@@ -226,11 +232,13 @@ def _all_bits(ranges: Ranges, node: Node) -> Dim | None:
 
 
 def _shifted(ranges: Ranges, node: Node) -> Dim | None:
-    """``a >> b`` by a number of bits that is known, of what is not negative."""
+    """``a >> b`` of what is not negative."""
     a, b = map(ranges.expr, node.inputs)
-    if not isinstance(b, int) or not 0 <= b < node.results[0].dtype.bits or not ranges.holds(a):
+    if not ranges.holds(a):
         return None
     low, high = ranges.least(a), ranges.most(a)
+    if not isinstance(b, int) or not 0 <= b < node.results[0].dtype.bits:
+        return _between(ranges, node.results[0], 0, high)
     return _between(ranges, node.results[0], 0 if low is None else low >> b,
                     None if high is None else high >> b)
 
@@ -266,7 +274,7 @@ def _size(ranges: Ranges, node: Node) -> Dim | None:
 _FORMS: Mapping[str, Callable[[Ranges, Node], Dim | None]] = MappingProxyType({
     "dim": _size, "iota": _counted, "neg": _negated,
     # Of one that is checked no more is known before: what uses it does so all the same.
-    **dict.fromkeys(("add", "sub", "mul", "unwrapped"), _arithmetic),
+    **dict.fromkeys(("add", "sub", "mul", "shl", "unwrapped"), _arithmetic),
     **dict.fromkeys(("cast", "broadcast", "reshape", "slice", "transpose", "identity", "gather",
                      "checked", "ensure", "awaiting"), _same),
     "span": _spanned, "maximum": _extreme(1), "minimum": _extreme(-1), "select": _chosen,

@@ -403,6 +403,16 @@ def test_products_are_bounded() -> None:
     assert not any(node.op.name == "unwrapped" for node in all_nodes(graph))
     assert weft.compile(squares)(x) == squares(x)
 
+    def bits(x: Any) -> Any:
+        found = 0
+        for k in range(1000):
+            found ^= (1 << (k & 31)) + (k >> (k & 3))
+        return found * x[0]
+
+    graph = marked(bits, x)
+    assert not any(node.op.name == "unwrapped" for node in all_nodes(graph))
+    assert weft.compile(bits)(x) == bits(x)
+
     def product(a: int, b: int) -> int:
         return a * b
 
@@ -425,3 +435,14 @@ def test_a_loop_inside_of_rounds_has_one() -> None:
     graph = marked(triangle, x)
     assert not any(node.op.name in ("cond", "ge", "gt") for node in all_nodes(graph))
     assert weft.compile(triangle)(x) == triangle(x)
+
+
+@pytest.mark.parametrize("a", (0, 1, -1, 3, 2**31, 2**62, -2**62, 2**62 - 1, -2**63, 2**63 - 1))
+def test_shifts_that_64_bits_hold(a: int) -> None:
+    shifted = weft.compile(lambda a, b: a << b)
+    for b in (0, 1, 2, 31, 32, 61, 62, 63, 64, 200):
+        if -2**63 <= a << b < 2**63:
+            assert shifted(a, b) == a << b
+        else:
+            with pytest.raises(weft.Error, match="W131"):
+                shifted(a, b)
