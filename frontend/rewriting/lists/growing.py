@@ -21,7 +21,8 @@ from ....ir.ops.control.region import ENDLESS
 from ....ir.record import replace
 from ...face.source import user_loc
 from ...tracing.arrays.filtered import FilteredList
-from ...tracing.arrays.growing import NONE, GrowingList, Item, is_item
+from ...tracing.arrays.growing import NONE, GrowingList
+from ...tracing.arrays.items import Item, is_item
 from ...tracing.arrays.selection import Selection
 from ...tracing.values.tracer import Tracer
 from ..regions.optional import as_maybe, common, has_kind, may_be_unbound

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....ir.record import replace
-from ...tracing.arrays.growing import Item
+from ...tracing.arrays.items import Item
 from ...tracing.arrays.maybe import Maybe, is_maybe, is_optional
 from ...tracing.arrays.selection import Firsts
 from ...tracing.context.active import active

@@ -11,7 +11,6 @@ mask. Whoever else had the list would have the one before: only lists of one nam
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -19,61 +18,21 @@ import numpy as np
 
 from ....ir.diagnose import Error, error
 from ....ir.indices.index import Dim
-from ....ir.record import record, replace
-from ....ir.types import I64, TensorType, as_dtype
+from ....ir.record import replace
+from ....ir.types import I64, TensorType
 from ...face import tree
 from ...face.source import user_loc
 from ..context.active import current
 from ..context.distance import tell_bound
-from ..operand import broadcast, cast, shape_of, to_tracer
+from ..operand import cast, shape_of, to_tracer
 from ..spec import Spec
 from ..values.tracer import SymbolicDim, Tracer
-from .buffer import Buffer, plain
 from .filtered import FilteredList, changing
+from .items import Item, array_of, leaves_of, zeros
 from .selection import Selection
 
 NONE = -1 << 60  # the least number of items where there may be none, whatever there was before
 FULL = "a list has become longer than there is room for"
-
-
-@record(frozen=True)
-class Item:
-    """What all items of a list are like: their nest, and of each leaf its type and whether it is a
-    number of Python's. ``open``: nobody knows how many there may be, so that a step fails in which
-    the list is full. ``ring``: the list has a traced start. ``unbound``: the name that has such a
-    value, or none."""
-
-    structure: tree.TreeDef
-    types: tuple[TensorType, ...]
-    weak: tuple[bool, ...]
-    open: bool = False
-    ring: bool = False
-    unbound: str = ""
-
-    @staticmethod
-    def of(value: Any, rows: bool = False) -> Item | None:
-        """None for what is no number or array, and no tuple of such: lists in a list can be changed
-        by another name, unless they are ``rows``, which none has. Raises DTypeError (W112) for what
-        cannot be traced."""
-        if not is_item(value, rows):
-            return None
-        leaves, structure = tree.flatten(value)
-        kinds = [_kind_of_leaf(leaf) for leaf in leaves]
-        if type(value) is list and any(type_.shape for type_, _ in kinds):
-            return None  # an array that may be written to by its other name
-        return Item(structure, tuple(type_ for type_, _ in kinds), tuple(weak for _, weak in kinds))
-
-    def joined(self, other: Item) -> Item | None:
-        """What items of both are like, of dtypes that hold both; None if they differ in more."""
-        if self.structure != other.structure or [x.shape for x in self.types] != [
-                x.shape for x in other.types]:
-            return None
-        types = tuple(
-            one if one == two else TensorType(as_dtype(np.promote_types(
-                one.dtype.numpy, two.dtype.numpy)), one.shape)
-            for one, two in zip(self.types, other.types, strict=True))
-        return Item(self.structure, types, tuple(map(operator.and_, self.weak, other.weak)),
-                    self.open or other.open, self.ring or other.ring)
 
 
 class GrowingList(FilteredList):
@@ -91,10 +50,10 @@ class GrowingList(FilteredList):
     @staticmethod
     def made(items: Sequence[Any], item: Item, room: Dim) -> GrowingList:
         """The list of these items, with room for more."""
-        parts = [_leaves(item, each) for each in items]
+        parts = [leaves_of(item, each) for each in items]
         rows = []
         for at, type_ in enumerate(item.types):
-            spare = _zeros(type_, room - len(parts))
+            spare = zeros(type_, room - len(parts))
             rows.append(np.concatenate([np.stack([part[at] for part in parts]), spare])
                         if parts else spare)
         count: Any = current().apply(to_tracer, (np.int64(len(parts)),))
@@ -146,7 +105,7 @@ class GrowingList(FilteredList):
         rows: list[Any] = [cast(row, type_.dtype.numpy) for row, type_ in zip(
             self.rows if more else self._rows, item.types, strict=True)]
         if more:
-            rows = [np.concatenate([row, _zeros(type_, room - self.room)])
+            rows = [np.concatenate([row, zeros(type_, room - self.room)])
                     for row, type_ in zip(rows, item.types, strict=True)]
         made = GrowingList(item, rows, self.count, self.least, self.most, self.relative)
         if self.item.ring and not more:
@@ -157,7 +116,7 @@ class GrowingList(FilteredList):
 
     @property
     def array(self) -> Any:
-        return _nested(self.item.structure, iter(self.rows))
+        return array_of(self.item.structure, iter(self.rows))
 
     @property
     def mask(self) -> Any:
@@ -246,7 +205,7 @@ class GrowingList(FilteredList):
         if more or item != self.item:
             wide = self.widened(item, self.room + more)
             self.item, self._rows, self.start = wide.item, wide._rows, wide.start
-        return _leaves(item, value)
+        return leaves_of(item, value)
 
     def extend(self, values: Any) -> None:
         if isinstance(values, Selection) and values.known is None:
@@ -423,13 +382,6 @@ class GrowingList(FilteredList):
         raise self._refused("turned round in place")
 
 
-def _nested(structure: tree.TreeDef, rows: Iterator[Any]) -> Any:
-    """The array of which each row is what NumPy makes of an item."""
-    if structure == tree.LEAF:
-        return next(rows)
-    return np.stack([_nested(part, rows) for part in structure.children], axis=1)
-
-
 class GivenList(GrowingList):
     """A list of tuples that has been given away: nobody can change it."""
 
@@ -487,36 +439,7 @@ class ReturnedList:
 tree.register(ReturnedList, lambda found: (found.parts, found.item), ReturnedList.items)
 
 
-def is_item(value: Any, rows: bool = False) -> bool:
-    """Whether a value may be an item: a number or an array, or a tuple of such, or a list of them
-    if that may be one of ``rows``."""
-    if type(value) is tuple or (rows and type(value) is list):
-        return bool(value) and all(map(is_item, value))
-    return isinstance(value, (Tracer, np.ndarray, np.generic, bool, int, float, complex))
-
-
-def _kind_of_leaf(leaf: Any) -> tuple[TensorType, bool]:
-    """The type of a leaf, and whether it is a number of Python's."""
-    if isinstance(leaf, Buffer):  # one that a way of an if has made has no value behind it
-        array = plain(leaf)
-        return TensorType(as_dtype(array.dtype), array.shape), False
-    made = current().apply(to_tracer, (leaf,))
-    return made.type, made.weak
-
-
 def _is_number(at: Any) -> bool:
     if isinstance(at, Tracer):
         return at.ndim == 0 and not isinstance(at, SymbolicDim) and at.dtype.kind in "iu"
     return isinstance(at, (int, np.integer)) and not isinstance(at, bool)
-
-
-def _zeros(type_: TensorType, count: Dim) -> Any:
-    shape = (count, *type_.shape)
-    return current().apply(lambda: broadcast(to_tracer(type_.dtype.numpy.type(0)), shape), ())
-
-
-def _leaves(item: Item, value: Any) -> list[Any]:
-    """The leaves of an item, of the types that those of all items have."""
-    traced = [current().apply(to_tracer, (leaf,)) for leaf in tree.leaves(value)]
-    return [current().apply(cast, (x, type_.dtype.numpy)) if x.type != type_ else x
-            for x, type_ in zip(traced, item.types, strict=True)]

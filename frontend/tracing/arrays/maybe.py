@@ -26,7 +26,7 @@ from ..spec import Spec
 from ..values.tracer import Tracer
 from . import views
 from .buffer import Buffer
-from .growing import Item
+from .items import Item
 
 NOTHING = "None stands where a value is needed"
 UNBOUND = "{} is read where it has no value: no way that binds it was taken"
