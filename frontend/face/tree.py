@@ -196,7 +196,7 @@ def _take(kind: type, tree: Any) -> tuple[Iterable[Any], Any, Hashable] | None:
     if is_namespace(kind):
         fields = tuple(vars(tree))
         return vars(tree).values(), fields, fields
-    if isinstance(tree, tuple) and hasattr(kind, "_fields"):
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return tree, None, None
     if "__dataclass_fields__" in kind.__dict__:
         names, static = dataclass_fields(kind)

@@ -76,6 +76,8 @@ def results_of(
     ``checked`` that there is to be a value, even of a result without one. ``given`` are the
     numbers of arguments that a result may be itself."""
     def returned(leaf: Any) -> Any:
+        if type(leaf) is Tracer:  # which would be asked for its class
+            return leaf
         if isinstance(leaf, Operation):  # an assignment happens; there is nothing to return
             return None
         if _is_said(leaf):

@@ -313,6 +313,8 @@ def leaves(value: Any) -> tuple[list[Any], tree.TreeDef]:
     """The leaves of a nest; a traced buffer is its tracer, and an array from around is what the
     trace has of it: through a list in which it is, it may be written to."""
     found, structure = tree.flatten(value)
+    if all(type(leaf) is Tracer for leaf in found):  # which would be asked for its class
+        return found, structure
     if any(isinstance(leaf, Chosen) or is_maybe(leaf) for leaf in found):
         found, structure = tree.flatten(tree.map(
             lambda leaf: _Parts(leaf) if isinstance(leaf, Chosen) else

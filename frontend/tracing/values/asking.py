@@ -41,7 +41,17 @@ class _Code:
 
 def asks_class(frame: FrameType) -> bool:
     """Whether the instruction that runs in a frame is a question of Python's code for a class."""
-    return frame.f_lasti in _questions(_Code(frame.f_code), *_OF_CLASSES)
+    code, at = frame.f_code, frame.f_lasti
+    known = _ANSWERS.get((id(code), at))
+    if known is None or known[0] is not code:
+        if len(_ANSWERS) >= _MOST:
+            _ANSWERS.clear()
+        known = _ANSWERS[id(code), at] = code, at in _questions(_Code(code), *_OF_CLASSES)
+    return known[1]
+
+
+_MOST = 1 << 14
+_ANSWERS: dict[tuple[int, int], tuple[CodeType, bool]] = {}  # while tracing it is asked very often
 
 
 def asks_attribute(frame: FrameType, name: str) -> bool:
