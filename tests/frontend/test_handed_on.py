@@ -236,3 +236,38 @@ def test_masks_of_known_numbers_beside_slices() -> None:
     np.testing.assert_array_equal(weft.compile(function)(x, 5), function(x, 5))
     with pytest.raises(weft.Error, match="W122: a boolean mask of shape"):
         weft.compile(lambda x: x[np.ones((5, 6), bool), :])(x)
+
+
+def doubled_on_a_way(x: Any) -> Any:
+    here = [0.0]
+    for v in x:
+        if v > 0.5:
+            following = []
+            for u in here:
+                if u < x[0]:
+                    following.append(u + 1)
+                    following.append(u + 2)
+            here = following
+    return len(here), np.array(here)
+
+
+def doubled_in_rounds(x: Any) -> Any:
+    here, most = [0.0], 0
+    for v in x:
+        following = [v]
+        for u in here:
+            if u > 0.6:
+                following.append(u * 0.9)
+                following.append(u * 0.8)
+        here = following
+        most = max(most, len(here))
+    return most, np.array(here)
+
+
+@pytest.mark.parametrize(("function", "size"), ((doubled_on_a_way, 4), (doubled_in_rounds, 200)))
+def test_lists_that_grow_by_what_they_have(function: Callable[[Any], Any], size: int) -> None:
+    """No number of rounds tells how long they become: to ask again would have no end."""
+    x = np.random.default_rng(4).random(size)
+    x[0] = 3.0
+    for found, right in zip(weft.compile(function)(x), function(x), strict=True):
+        np.testing.assert_array_equal(found, right)

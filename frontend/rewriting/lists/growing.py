@@ -29,6 +29,10 @@ from ..regions.optional import as_maybe, common, has_kind, may_be_unbound
 from ..regions.state import UNBOUND
 from .room import ask_room
 
+# To find out how long a list may become, more than a few items. One that grows by what it has in it,
+# as in ``for u in items: more.append(u)`` and then ``items = more``, has no end that is known.
+TRIES, FEW = 3, 1 << 16
+
 _KEEP_NOTHING = frozenset({"builtins", "bisect", "_bisect"})  # of their functions
 
 
@@ -162,11 +166,11 @@ Form = tuple[Any, Dim | None]  # of items with room for so many, or a Kind
 
 
 def forms(
-    names: Sequence[str], before: Sequence[Any], ways: Sequence[Sequence[Any]],
+    names: Sequence[str], before: Sequence[Any], ways: Sequence[Sequence[Any]], tries: int = 0,
 ) -> dict[int, Form]:
     """By the numbers of names, the form that lists need that two ways leave with different lengths:
     of which items, with how much room. None for those that have it. What is None on one way needs
-    one as well."""
+    one as well. After so many ``tries`` nobody knows how long they become."""
     found: dict[int, Form] = {}
     for at, name in enumerate(names):
         values = [way[at] for way in ways]
@@ -188,7 +192,7 @@ def forms(
             room = _larger(*rooms)
             for value in known:
                 room = _larger(room, _room(value))
-            found[at] = item, room
+            found[at] = replace(item, open=item.open or tries > TRIES), room
     return found
 
 
@@ -224,7 +228,7 @@ class Growth:
     at least; and how many more than at its beginning there are during a round (``peak``)."""
 
     def __init__(self) -> None:
-        self.most = self.least = self.peak = 0
+        self.most = self.least = self.peak = self.tries = 0
         self.base: Dim | None = None  # how many items there may be before the loop
         self.started: GrowingList | None = None
 
@@ -260,7 +264,8 @@ class Growth:
         item = _item([first, value], rows)
         if item is None or not isinstance(most, int):
             return None
-        if item.open or (most > 0 and limit is ENDLESS):
+        self.tries += 1
+        if item.open or (most > 0 and (limit is ENDLESS or self.tries > TRIES)):
             self.least = min(self.least, least)
             room = _larger(_room(first), _room(value))
             return replace(item, open=True), room if item.open else room + ask_room(behind)
@@ -275,7 +280,10 @@ class Growth:
         gap = self.base + rounds + self.peak - _room(first)
         if not isinstance(gap, int):  # more than enough
             return item, _room(first) + rounds + self.peak
-        return item, _room(first) + max(gap, 0)
+        room = _room(first) + max(gap, 0)
+        if self.tries > 1 and isinstance(room, int) and room > FEW and room > 2 * _room(value):
+            return replace(item, open=True), _larger(_room(first), _room(value)) + ask_room(behind)
+        return item, room
 
     def end(self, value: GrowingList, first: GrowingList, limit: Dim, exact: bool) -> GrowingList:
         """After the loop; ``exact``: it has as many rounds as the limit says."""

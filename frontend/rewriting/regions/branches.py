@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ def if_(test: Any, then: Part, other: Part, get: Get, put: Put, names: Sequence[
     ctx = context_of(flag)
     region = Adopted(ctx, get, put, names)
     wanted: dict[int, Form] = {}
-    while True:
+    for tries in count():
         try:
             ways = _traced(then, other, region, wanted)
         except Error as problem:
@@ -73,7 +74,7 @@ def if_(test: Any, then: Part, other: Part, get: Get, put: Put, names: Sequence[
             _check(ctx, flag, ways)
             (then if ended[0] is None else other)()  # which may raise, in its turn
             return
-        longer = forms(region.names, region.before, [way.after for way in ways])
+        longer = forms(region.names, region.before, [way.after for way in ways], tries)
         if not longer:
             break
         wanted |= longer
