@@ -29,8 +29,8 @@ from ..regions.optional import as_maybe, common, has_kind, may_be_unbound
 from ..regions.state import UNBOUND
 from .room import ask_room
 
-# To find out how long a list may become, more than a few items. One that grows by what it has in it,
-# as in ``for u in items: more.append(u)`` and then ``items = more``, has no end that is known.
+# To find out how long a list may become, more than a few items. One that grows by what it has in
+# it, as in ``for u in items: more.append(u)`` and then ``items = more``, has no end that is known.
 TRIES, FEW = 3, 1 << 16
 
 _KEEP_NOTHING = frozenset({"builtins", "bisect", "_bisect"})  # of their functions
@@ -281,8 +281,10 @@ class Growth:
         if not isinstance(gap, int):  # more than enough
             return item, _room(first) + rounds + self.peak
         room = _room(first) + max(gap, 0)
-        if self.tries > 1 and isinstance(room, int) and room > FEW and room > 2 * _room(value):
-            return replace(item, open=True), _larger(_room(first), _room(value)) + ask_room(behind)
+        least = _larger(_room(first), _room(value))
+        if self.tries > 1 and isinstance(room, int) and isinstance(least, int) and (
+                room > FEW and room > 2 * least):
+            return replace(item, open=True), least + ask_room(behind)
         return item, room
 
     def end(self, value: GrowingList, first: GrowingList, limit: Dim, exact: bool) -> GrowingList:
