@@ -281,10 +281,10 @@ class Growth:
         if not isinstance(gap, int):  # more than enough
             return item, _room(first) + rounds + self.peak
         room = _room(first) + max(gap, 0)
-        least = _larger(_room(first), _room(value))
-        if self.tries > 1 and isinstance(room, int) and isinstance(least, int) and (
-                room > FEW and room > 2 * least):
-            return replace(item, open=True), least + ask_room(behind)
+        asked = _larger(_room(first), _room(value))
+        if self.tries > 1 and isinstance(room, int) and isinstance(asked, int) and (
+                room > FEW and room > 2 * asked):
+            return replace(item, open=True), asked + ask_room(behind)
         return item, room
 
     def end(self, value: GrowingList, first: GrowingList, limit: Dim, exact: bool) -> GrowingList:
