@@ -162,7 +162,7 @@ def test_what_lists_do_with_operators_is_refused() -> None:
     with pytest.raises(weft.Error, match=r"W123.*stands beside \*"):
         weft.compile(lambda v: [x for x in v if x > 0] * 2)(SHORT)
     with pytest.raises(weft.Error, match="no number or array has a condition"):
-        weft.compile(lambda v: [(i, x) for i, x in enumerate(v) if x > 0])(SHORT)
+        weft.compile(lambda v: [{"at": i} for i, x in enumerate(v) if x > 0])(SHORT)
 
 
 def test_what_an_item_changes_is_noticed() -> None:

@@ -729,3 +729,41 @@ def test_arrays_of_nested_items(function: Callable[[Any], Any]) -> None:
             found, right)), strict=True):
         assert np.shape(one) == np.shape(want)
         np.testing.assert_array_equal(one, want)
+
+
+def the_very_array(x: Any) -> Any:
+    found, y = [], x * 1.0
+    for _ in range(20):
+        y += 0.1
+        if y[0] > 2:
+            found.append(y)
+    return np.array(found)
+
+
+def a_copy_of_it(x: Any) -> Any:
+    found, y = [], x * 1.0
+    for _ in range(20):
+        y += 0.1
+        if y[0] > 2:
+            found.append((y.copy(), 1.0))
+    return found
+
+
+def another_each_time(x: Any) -> Any:
+    found, y = [], x * 1.0
+    for k in range(20):
+        y = y + 0.1
+        y[1] = k
+        if y[0] > 2:
+            found.append(y)
+    return np.array(found)
+
+
+def test_arrays_that_are_items_are_written_to() -> None:
+    """The list has copies: who writes to the array itself may not read the list."""
+    x = np.array([1.0, 2.0, 3.0])
+    for function in (a_copy_of_it, another_each_time):
+        for found, right in zip(weft.compile(function)(x), function(x), strict=True):
+            np.testing.assert_array_equal(found[0], right[0])
+    with pytest.raises(weft.Error, match="W203"):
+        weft.compile(the_very_array)(x)

@@ -27,6 +27,7 @@ from ..context.distance import tell_bound
 from ..operand import cast, shape_of, to_tracer
 from ..spec import Spec
 from ..values.tracer import SymbolicDim, Tracer
+from . import views
 from .filtered import FilteredList, changing
 from .items import Item, array_of, leaves_of, zeros
 from .selection import Selection
@@ -56,6 +57,7 @@ class GrowingList(FilteredList):
             spare = zeros(type_, room - len(parts))
             rows.append(np.concatenate([np.stack([part[at] for part in parts]), spare])
                         if parts else spare)
+            _remember(rows[-1], [], *[part[at] for part in parts])
         count: Any = current().apply(to_tracer, (np.int64(len(parts)),))
         return GrowingList(item, rows, count, len(parts), len(parts))
 
@@ -193,7 +195,10 @@ class GrowingList(FilteredList):
 
     def _put(self, place: Any, leaves: Sequence[Any]) -> None:
         at = self._at(place)
-        self._rows = [row.at[at].set(leaf) for row, leaf in zip(self._rows, leaves, strict=True)]
+        rows = [row.at[at].set(leaf) for row, leaf in zip(self._rows, leaves, strict=True)]
+        for new, old, leaf in zip(rows, self._rows, leaves, strict=True):
+            _remember(new, [old], leaf)
+        self._rows = rows
 
     def _admitted(self, value: Any, more: int = 0) -> list[Any]:
         """The leaves of an item that the list gets, as all of its items are from then on; room for
@@ -380,6 +385,17 @@ class GrowingList(FilteredList):
 
     def reverse(self) -> None:
         raise self._refused("turned round in place")
+
+
+def _remember(row: Any, before: Sequence[Any], *items: Any) -> None:
+    """Items are the very arrays, of which the row has copies: who writes to one of them may not
+    read the list; as for the row ``before``."""
+    for each in before:
+        for array in views.rivals(views.owner(each)):
+            views.may_share(row, array)
+    for item in items:
+        if item.ndim:
+            views.may_share(row, item)
 
 
 class GivenList(GrowingList):
