@@ -759,11 +759,32 @@ def another_each_time(x: Any) -> Any:
     return np.array(found)
 
 
+def known_while_tracing(x: Any) -> Any:
+    y = np.zeros(2)
+    found = [(k, y) for k in range(3) if x[k] > 1]
+    y[0] = 3
+    return found
+
+
+def shortened(x: Any) -> Any:
+    found, y = [np.zeros(3), np.ones(3)], x * 1.0
+    for i in range(3):
+        if x[i] > 1:
+            found.pop()
+        else:
+            found.append(y)
+        if len(found) < 1:
+            found.append(x * 2)
+    y[0] = 100
+    return np.array(found)
+
+
 def test_arrays_that_are_items_are_written_to() -> None:
     """The list has copies: who writes to the array itself may not read the list."""
     x = np.array([1.0, 2.0, 3.0])
     for function in (a_copy_of_it, another_each_time):
         for found, right in zip(weft.compile(function)(x), function(x), strict=True):
             np.testing.assert_array_equal(found[0], right[0])
-    with pytest.raises(weft.Error, match="W203"):
-        weft.compile(the_very_array)(x)
+    for function in (the_very_array, known_while_tracing, shortened):
+        with pytest.raises(weft.Error, match="W203"):
+            weft.compile(function)(x)

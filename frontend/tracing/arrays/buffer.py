@@ -11,13 +11,14 @@ tracer; each array is a view of it (see ``views``), so writes reach all of them,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 from weakref import ref
 
 import numpy as np
 
+from ....ir.diagnose import error
 from ....ir.types import as_native, number_kind
 from ...face.source import user_loc
 from ..context.scope import RECORDING, Recording
@@ -38,6 +39,13 @@ class Memory:
         self.tracer: Tracer | None = None
         self.start: Array | None = None  # the numbers that the tracer has begun with
         self.arrays: list[ref[Buffer]] = [self.owner]
+        self.kept = False  # by a list that has a copy of it: nobody may change it any more
+
+    def keep(self) -> None:
+        """From here on it cannot be written to."""
+        self.kept = True
+        for array in self.living():
+            array.flags.writeable = False
 
     @property
     def whole(self) -> Array:
@@ -59,7 +67,9 @@ class Memory:
                                hint="copy it first: own = np.array(y)")
         whole = self.whole
         # Else it has the numbers that an array from around is known to have.
-        stays = not whole.flags.writeable and "an array from around the traced function"
+        stays = not whole.flags.writeable and (
+            "an item of a list that grows" if self.kept else
+            "an array from around the traced function")
         made: Tracer = ctx.apply(ctx.constant, (as_native(whole) if stays else whole,))
         self.start = ctx.numbers_of(made.value)
         self.tracer = Tracer(ctx, made.value, argument=stays)
@@ -148,6 +158,7 @@ class Buffer(np.ndarray[Any, Any]):
         given = {key: plain(value) for key, value in options.items()}
         if out:
             given["out"] = tuple(map(plain, out))
+        _check_kept(out)
         result = getattr(ufunc, method)(*map(plain, inputs), **given)
         return (out[0] if len(out) == 1 else out) if out else own(result, inputs)
 
@@ -175,6 +186,7 @@ class Buffer(np.ndarray[Any, Any]):
         if is_traced((index, value)):
             self.traced()[index] = value
         else:
+            _check_kept((self,))
             super().__setitem__(index, value)
 
     def fill(self, value: Any) -> None:
@@ -378,6 +390,16 @@ def unwrapped(x: Any) -> Any:
     if type(x) is dict:
         return {key: unwrapped(value) for key, value in x.items()}
     return x
+
+
+def _check_kept(changed: Iterable[Any]) -> None:
+    """Raises TracerError (W203) for arrays that a list has copies of."""
+    for array in changed:
+        memory = array._memory if isinstance(array, Buffer) else None
+        if memory is not None and memory.kept:
+            raise error("W203", "an array is changed in place that is an item of a list that "
+                                "grows, which has a copy of it", locs=user_loc(),
+                        hint="append a copy: items.append(x.copy())")
 
 
 def plain(x: Any) -> Any:

@@ -90,6 +90,8 @@ class GrowingList(FilteredList):
 
     @rows.setter
     def rows(self, rows: list[Any]) -> None:
+        for row, before in zip(rows, getattr(self, "_rows", ()), strict=False):
+            _remember(row, [before])
         self._rows = rows
         self.start: Any = current().apply(to_tracer, (np.int64(0),)) if self.item.ring else 0
 
@@ -110,6 +112,8 @@ class GrowingList(FilteredList):
             rows = [np.concatenate([row, zeros(type_, room - self.room)])
                     for row, type_ in zip(rows, item.types, strict=True)]
         made = GrowingList(item, rows, self.count, self.least, self.most, self.relative)
+        for row, before in zip(rows, self._rows, strict=True):
+            _remember(row, [before])
         if self.item.ring and not more:
             made.start = self.start
         return made
@@ -240,6 +244,8 @@ class GrowingList(FilteredList):
         self.rows = [np.where(np.expand_dims(place < count, tuple(range(1, row.ndim))), row,
                               more[source])
                      for row, more in zip(here.rows, there.rows, strict=True)]
+        for row, more in zip(self._rows, there.rows, strict=True):
+            _remember(row, [more])
         self.item, self.count = item, count + other.count
         self.least = self.least + other.least
         self.most = room - spare

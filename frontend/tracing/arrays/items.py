@@ -83,6 +83,9 @@ def zeros(type_: TensorType, count: Dim) -> Any:
 
 def leaves_of(item: Item, value: Any) -> list[Any]:
     """The leaves of an item, of the types that those of all items have."""
+    for leaf in tree.leaves(value):
+        if isinstance(leaf, Buffer) and not leaf.is_traced and leaf.ndim:
+            leaf.memory().keep()
     traced = [current().apply(to_tracer, (leaf,)) for leaf in tree.leaves(value)]
     return [current().apply(cast, (x, type_.dtype.numpy)) if x.type != type_ else x
             for x, type_ in zip(traced, item.types, strict=True)]
