@@ -52,7 +52,42 @@ def exchanged(graph: Any) -> Any:
     return np.array(here), np.array(there)
 
 
-@pytest.mark.parametrize("function", (levels, filtered_twice, exchanged))
+def longest(graph: Any) -> Any:
+    best: list[Any] = []
+    for u in range(graph.shape[0]):
+        here = []
+        for v in range(graph.shape[0]):
+            if graph[u, v]:
+                here.append(v)
+        if len(here) > len(best):
+            best = here
+    return np.array(best)
+
+
+def on_a_way_that_is_known(graph: Any) -> Any:
+    one = [1.0]
+    one.append(graph[0, 0] * 2.0)
+    if len(one) > 1:
+        other = one
+    else:
+        other = []
+    other.append(graph[0, 1] * 3.0)
+    return np.array(other)
+
+
+def within_try(graph: Any) -> Any:
+    one = [1.0]
+    try:
+        other = one
+        other.append(graph[0, 0] * 2.0)
+        one.append(graph[0, 1] * 3.0)
+    except ValueError:
+        pass
+    return np.array(other)
+
+
+@pytest.mark.parametrize("function", (
+    levels, filtered_twice, exchanged, longest, on_a_way_that_is_known, within_try))
 def test_values(function: Callable[[Any], Any]) -> None:
     found, right = weft.compile(function)(GRAPH), function(GRAPH)
     for one, want in zip(*(each if isinstance(each, tuple) else (each,) for each in (
@@ -89,6 +124,14 @@ def test_a_list_with_two_names() -> None:
     ("while x:\n    n = []\n    f = n\n    if y: continue\n    z = n", [("z", "n")]),
     ("while x:\n    n = []\n    f = n\n    break\nprint(n)", []),
     ("while x:\n    f = n\n    n = 1\n    try: g()\n    finally: h(n)", [("f", "n")]),
+    ("a = []\ntry:\n    b = a\n    print(a)\nfinally: pass", []),
+    ("a = []\ntry:\n    b = a\nfinally: pass", []),
+    ("a = []\nif a:\n    b = a\n    print(a)", []),
+    ("a = []\nwhile a:\n    b = a\n    print(a)\n    a = c", []),
+    ("for a in x:\n    b = a\n    print(a)", []),
+    ("for a in x:\n    b = a", [("b", "a")]),
+    ("a = []\nmatch x:\n    case 3:\n        b = a\n        print(a)", []),
+    ("a = []\nwith x:\n    b = a\n    print(a)", []),
     ("a = []\nb = a\ndef g(): return a", []),
     ("a = []\nb = a\na += [1]", [])))
 def test_what_is_a_move(code: str, moved: list[tuple[str, str]]) -> None:

@@ -79,7 +79,7 @@ def _place_of_key(table: dict[int, Any], key: Tracer) -> Any:
     """Which of a dict's items has a traced key."""
     keys = context_of(key).apply(to_tracer, (np.array([*table]),))
     found: Any = keys == key
-    raise_unless(np.any(found), KeyError(key))
+    raise_unless(np.any(found), KeyError("a number that is no key of the dict"))
     return np.argmax(found)
 
 

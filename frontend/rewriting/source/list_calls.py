@@ -10,7 +10,7 @@ from typing import Any
 
 from .exits import Results
 from .names import here
-from .nodes import ours
+from .nodes import attribute, ours
 from .own_lists import OwnLists, returned
 
 
@@ -53,6 +53,22 @@ class Extending(ast.NodeTransformer):
             return node
         made = ours(name, [ast.Name(target.id, ast.Load()), *values], node)
         return ast.copy_location(ast.Assign([ast.Name(target.id, ast.Store())], made), node)
+
+
+class Moved(ast.NodeTransformer):
+    """Lists that are handed on by another name have one name: the old one has no value."""
+
+    def __init__(self, moved: Set[ast.AST]) -> None:
+        self.moved = moved
+
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt | list[ast.stmt]:
+        if node not in self.moved or not isinstance(node.value, ast.Name):
+            return node
+        source = ast.copy_location(ast.Name(node.value.id, ast.Store()), node.value)
+        ended = ast.Assign([source], attribute("UNBOUND"))
+        for each in ast.walk(ended):
+            ast.copy_location(each, node)
+        return [node, ended]
 
 
 class Around(ast.NodeTransformer):

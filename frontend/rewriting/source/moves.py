@@ -14,6 +14,11 @@ from collections.abc import Iterator, Sequence
 from ....ir.record import record
 from .names import here
 
+# Statements after which comes the next one, unless a function ends there.
+_PLAIN = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.Raise, ast.Pass,
+          ast.Assert, ast.Delete, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal,
+          ast.FunctionDef, ast.ClassDef)
+
 
 @record(frozen=True)
 class Move:
@@ -74,10 +79,10 @@ class _Live:
         return after
 
     def _statement(self, node: ast.stmt, after: bool, leaves: bool, goes_on: bool) -> bool:
-        if isinstance(node, ast.If):
-            return self._reads(node.test) or self._block(
-                node.body, after, leaves, goes_on) | self._block(
-                    node.orelse, after, leaves, goes_on)
+        if isinstance(node, ast.If):  # both ways are looked at, whatever the test reads
+            ways = [self._block(block, after, leaves, goes_on)
+                    for block in (node.body, node.orelse)]
+            return self._reads(node.test) or any(ways)
         if isinstance(node, (ast.While, ast.For)):
             return self._loop(node, after, leaves, goes_on)
         if isinstance(node, ast.With):
@@ -85,12 +90,11 @@ class _Live:
             return before or any(map(self._reads, node.items))
         if isinstance(node, (ast.Break, ast.Continue)):
             return leaves if isinstance(node, ast.Break) else goes_on
+        if not isinstance(node, _PLAIN):  # who knows how far that gets
+            self.found |= any(each is self.node for each in ast.walk(node))
+            return after or leaves or goes_on or self._reads(node)
         if self._reads(node):
             return True
-        if isinstance(node, (ast.Try, ast.Match)):  # who knows how far that gets
-            found = [self._block(block, after, leaves, goes_on)
-                     for block in _blocks(node)]
-            return after or leaves or goes_on or any(found)
         if isinstance(node, (ast.Return, ast.Raise)):
             return False
         return after and not self._binds(node)
@@ -101,7 +105,8 @@ class _Live:
         asks = isinstance(node, ast.While) and self._reads(node.test)
         head = end
         for _ in range(2):  # what is live where a round ends is where the next one begins
-            head = asks or end | (not binds and self._block(node.body, head, after, head))
+            body = self._block(node.body, head, after, head)
+            head = asks or end or (body and not binds)
         return head or (isinstance(node, ast.For) and self._reads(node.iter))
 
     def _reads(self, node: ast.AST) -> bool:
@@ -113,11 +118,3 @@ class _Live:
     def _binds(self, node: ast.AST) -> bool:
         return any(isinstance(each, ast.Name) and each.id == self.name
                    and isinstance(each.ctx, ast.Store) for each in ast.walk(node))
-
-
-def _blocks(node: ast.Try | ast.Match) -> Iterator[Sequence[ast.stmt]]:
-    if isinstance(node, ast.Match):
-        yield from (case.body for case in node.cases)
-    else:
-        yield from (node.body, node.orelse, node.finalbody)
-        yield from (handler.body for handler in node.handlers)

@@ -23,7 +23,7 @@ from .exits import Exits, Results
 from .expressions import SIGNS, Expressions, as_truths
 from .heaps import as_heaps
 from .lasting import Occurrences
-from .list_calls import Around, Extending, let_go
+from .list_calls import Around, Extending, Moved, let_go
 from .matching import Matches
 from .names import RUNTIME, bound, changed, here, path_of
 from .nodes import attribute, ours, path_node, thunk
@@ -47,6 +47,7 @@ def rewritten(node: ast.FunctionDef) -> ast.FunctionDef:
     if not generates:
         Around("growing", to_grow(node, own)).visit(node)
         Extending(own).visit(node)
+        Moved(own.moved).visit(node)
         Matches().of_function(node)
         results = Results.of(node, own)
         let_go(node, own, results)
@@ -164,11 +165,7 @@ class _Scope(Expressions, ast.NodeTransformer):
         """A function that gives what a loop calls, if it only computes."""
         return self.calls(node, of_loop(node, self.own, RUNTIME, self.lists.at(node)))
 
-    def visit_Assign(self, node: ast.Assign) -> ast.stmt | list[ast.stmt]:
-        if node in self.lists.moved:
-            assert isinstance(node.value, ast.Name)
-            source = ast.copy_location(ast.Name(node.value.id, ast.Store()), node.value)
-            return [node, ast.copy_location(ast.Assign([source], attribute("UNBOUND")), node)]
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
         self.generic_visit(node)
         if len(node.targets) == 1 and isinstance(target := node.targets[0], ast.Attribute):
             name = ast.Constant(target.attr)
