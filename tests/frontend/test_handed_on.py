@@ -67,10 +67,9 @@ def longest(graph: Any) -> Any:
 def on_a_way_that_is_known(graph: Any) -> Any:
     one = [1.0]
     one.append(graph[0, 0] * 2.0)
+    other = []
     if len(one) > 1:
         other = one
-    else:
-        other = []
     other.append(graph[0, 1] * 3.0)
     return np.array(other)
 
