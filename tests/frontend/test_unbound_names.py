@@ -167,3 +167,16 @@ def test_items_of_tuples() -> None:
         found, right = weft.compile(least_of_a_pair)(x), least_of_a_pair(x)
         assert (found[0] is None) == (right[0] is None)
         np.testing.assert_array_equal(found[1], right[1])
+
+
+def test_dtypes_of_ways() -> None:
+    """No way gets the dtype of another."""
+    def function(x: Any) -> Any:
+        if x[0] > 1:
+            y = x[0].astype(np.float32)
+        elif x[0] > 0:
+            y = x[0]
+        return y
+
+    with pytest.raises(weft.Error, match=r"W201: y has a value on one way only|W111"):
+        weft.compile(function)(X)

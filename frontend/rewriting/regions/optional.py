@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....ir.record import replace
+from ....ir.types import TensorType
 from ...tracing.arrays.items import Item
 from ...tracing.arrays.maybe import Maybe, is_maybe, is_optional
 from ...tracing.arrays.selection import Firsts
@@ -135,8 +136,16 @@ def _common_bound(values: Sequence[Any], name: str) -> Item | None:
                for value in values]
     if not any(missing) or any(value is None or is_optional(value) for value in values):
         return None
-    found = _joined([value for value in values if value is not UNBOUND])
-    return None if found is None else replace(found, unbound=name)
+    there = [value for value in values if value is not UNBOUND]
+    found = _joined(there)
+    # A value keeps the dtype of the way that has bound it: no other one is made for both.
+    return None if found is None or any(
+        _types(value) != found.types for value in there) else replace(found, unbound=name)
+
+
+def _types(value: Any) -> tuple[TensorType, ...] | None:
+    item = value.maybe.item if is_maybe(value) else Item.of(value)
+    return None if item is None else item.types
 
 
 def _common(values: Sequence[Any]) -> Item | None:
