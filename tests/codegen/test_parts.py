@@ -39,7 +39,7 @@ PROGRAMS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...], int, int]] = {
     "moments": (lambda x: (x.sum(), (x * x).sum(), x.max()), (), 2, 2),
     "count": (lambda x: np.sum(x > 0), (), 2, 2),
     "norm": (lambda x: np.sqrt((x * x).sum()) + 1, (), 2, 2),
-    "variance": (lambda x: x.var(), (), 4, 1),
+    "variance": (lambda x: ((x - x.mean()) ** 2).mean(), (), 4, 1),
     "softmax": (softmax, (), 5, 1),
     "beside a map": (lambda x: (x * 2, (x * 2).max()), (), 3, 1),
     "columns": (lambda x: x.sum(0), (3,), 2, 2),
