@@ -14,6 +14,7 @@ import dis
 from collections.abc import Iterator
 from functools import lru_cache
 from types import CodeType, FrameType
+from weakref import ref
 
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 # What asks, as a name or as a method; ``getattr`` for the attribute.
@@ -41,17 +42,15 @@ class _Code:
 
 def asks_class(frame: FrameType) -> bool:
     """Whether the instruction that runs in a frame is a question of Python's code for a class."""
-    code, at = frame.f_code, frame.f_lasti
-    known = _ANSWERS.get((id(code), at))
-    if known is None or known[0] is not code:
-        if len(_ANSWERS) >= _MOST:
-            _ANSWERS.clear()
-        known = _ANSWERS[id(code), at] = code, at in _questions(_Code(code), *_OF_CLASSES)
-    return known[1]
+    return _asks(ref(frame.f_code), frame.f_lasti)
 
 
-_MOST = 1 << 14
-_ANSWERS: dict[tuple[int, int], tuple[CodeType, bool]] = {}  # while tracing it is asked very often
+@lru_cache(1 << 14)
+def _asks(code: ref[CodeType], at: int) -> bool:
+    """While tracing it is asked very often: a reference to a code object is one object, which is
+    found by what it is."""
+    found = code()
+    return found is not None and at in _questions(_Code(found), *_OF_CLASSES)
 
 
 def asks_attribute(frame: FrameType, name: str) -> bool:

@@ -151,7 +151,7 @@ def _unwrapped_holds(s: Any, result: Any, a: Any, b: Any, *, of: str) -> Any:
     if of in ("add", "sub", "mul"):
         return s.not_(getattr(s, f"{of}_overflows")(a, b))
     if of == "shl":  # shifted back it is what it was
-        return s.eq(s.shr(result, b), a)
+        return s.eq(s.shr(s.shl(a, b), b), a)
     a, b = s.cast(a, F64), s.cast(b, F64)
     far = s.abs(s.sub(s.cast(result, F64), getattr(s, of)(a, b)))
     return s.lt(far, s.const(_WRAPPED, F64))
