@@ -206,7 +206,7 @@ def repeated(x: Any) -> Any:
 
 @pytest.mark.parametrize("function", [
     lambda x: x * scipy.linalg.hilbert(COUNTS[1]), lambda x: x + np.ones(12).reshape(COUNTS[1], -1),
-    lambda x: {1: x, 2: -x, 3: x * 2, 6: x}[int(COUNTS[0])],
+    lambda x: {1: x, 2: -x, 3: x * 2, 6: x, "": x}[int(COUNTS[0])],
     lambda x: {1.0: x, 8.0: -x}[float(TABLE[0])], repeated])
 def test_numbers_that_decide_what_is_traced_are_guarded(function: Callable[..., Any]) -> None:
     compiled = check(function, np.ones(1) if function is repeated else 3)
@@ -271,7 +271,7 @@ def test_what_cannot_be_written_is_refused() -> None:
         return part * 2
 
     def decides(x: Any) -> Any:
-        made = {1: x}[int(COUNTS[0])]
+        made = {1: x, "one": x}[int(COUNTS[0])]
         COUNTS[1] = x
         return made
 
