@@ -188,15 +188,7 @@ def _recorded(
                 ctx, function, call.structure, inputs, call.signature)
             written = _written(ctx, entries, inputs)
             check_apart(ctx)
-        if ctx.asked.nothing is not None and any(
-                node.attrs.get("message") == NO_OPERAND for node in all_nodes(ctx.graph)):
-            raise ctx.asked.nothing
-        if ctx.asked.measured and asks_where_it_may_not_be(ctx.graph, ctx.asserted is not None):
-            raise GivenUpError(Need(measured=True))
-        if ctx.request.varying and counts_on_sizes(ctx):
-            raise GivenUpError(Need(exact=True))
-        if ctx.request.loops.long and (counts_on_sizes(ctx) or may_leave_64_bits(ctx.graph)):
-            raise GivenUpError(Need(short=True))
+        _check_what_was_tried(ctx)
         ctx.finish()
     finally:
         ctx.alive = False
@@ -227,16 +219,38 @@ def _recorded(
             function, entered, [capture.array for capture in captures], ctx.around.contents,
             vars(call.args[0]) if hasattr(function, "receiver") else (), changes, ctx.around.same))
         codes = frozenset(ctx.codes or [each.__code__ for each in entered])
-        held = {id(guard.value()) for guard in guards if guard.kind is Kind.OBJECT}
-        _check_held(held, [captures[at - len(entries)] for at in written if at >= len(entries)])
-        out_kinds = tuple([
-            kind if isinstance(kind, str) or kind < len(entries) or id(
-                captures[kind - len(entries)].array) in held else len(entries) - 1 - kind
-            for kind in out_kinds])
+        out_kinds = _found_again(guards, captures, len(entries), written, out_kinds)
     ctx.around.same.clear()  # who alone holds these is not to be told of
     check_leaks(made, function)
     return Traced(ctx.graph, call.structure, out_tree, tuple(entries), out_kinds, captures,
                   dict(ctx.variables), guards, ctx.failures, written, *filled, capacity, codes)
+
+
+def _found_again(
+    guards: Guards, captures: Sequence[Capture], count: int, written: Sequence[int],
+    kinds: Sequence[str | int],
+) -> tuple[str | int, ...]:
+    """The kinds of results: of those that are arrays from around, which come behind the ``count``
+    arguments, below 0 where the guards do not find the array again."""
+    held = {id(guard.value()) for guard in guards if guard.kind is Kind.OBJECT}
+    _check_held(held, [captures[at - count] for at in written if at >= count])
+    return tuple([
+        kind if isinstance(kind, str) or kind < count or id(captures[kind - count].array) in held
+        else count - 1 - kind for kind in kinds])
+
+
+def _check_what_was_tried(ctx: TraceContext) -> None:
+    """Raises GivenUpError where a trace has come to its end, and had better be another; the problem
+    of who has computed with None, where that is in it."""
+    if ctx.asked.nothing is not None and any(
+            node.attrs.get("message") == NO_OPERAND for node in all_nodes(ctx.graph)):
+        raise ctx.asked.nothing
+    if ctx.asked.measured and asks_where_it_may_not_be(ctx.graph, ctx.asserted is not None):
+        raise GivenUpError(Need(measured=True))
+    if ctx.request.varying and counts_on_sizes(ctx):
+        raise GivenUpError(Need(exact=True))
+    if ctx.request.loops.long and (counts_on_sizes(ctx) or may_leave_64_bits(ctx.graph)):
+        raise GivenUpError(Need(short=True))
 
 
 def _written(

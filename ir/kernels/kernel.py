@@ -272,24 +272,12 @@ class Last(Stmt):
 
 
 @record(frozen=True, eq=False)
-class Store(Stmt):
-    """``param[indices] = value`` (or ``+=``) where ``guard`` holds.
-
-    ``atomic``: indices of a GPU's programs or tiles may meet in an element, which takes their terms
-    in any turn.
-    """
+class Written(Stmt):
+    """Base of what puts ``value`` to ``param[indices]``."""
 
     param: str
     indices: tuple[Dim, ...]
     value: str
-    accumulate: bool = False
-    guard: str = ""
-    atomic: bool = False
-
-    @cached_property
-    def operands(self) -> tuple[str, ...]:
-        guard = (self.guard,) if self.guard else ()
-        return (self.value, *values_in(*self.indices), *guard)
 
     @property
     def exprs(self) -> tuple[Dim, ...]:
@@ -298,6 +286,24 @@ class Store(Stmt):
     @property
     def stores(self) -> tuple[str, ...]:
         return (self.param,)
+
+
+@record(frozen=True, eq=False)
+class Store(Written):
+    """``param[indices] = value`` (or ``+=``) where ``guard`` holds.
+
+    ``atomic``: indices of a GPU's programs or tiles may meet in an element, which takes their terms
+    in any turn.
+    """
+
+    accumulate: bool = False
+    guard: str = ""
+    atomic: bool = False
+
+    @cached_property
+    def operands(self) -> tuple[str, ...]:
+        guard = (self.guard,) if self.guard else ()
+        return (self.value, *values_in(*self.indices), *guard)
 
     @property
     def meets(self) -> bool:

@@ -15,7 +15,7 @@ from typing import Literal
 from ..indices.index import Dim
 from ..record import record
 from ..types import I64, DType, TensorType, as_dtype
-from .kernel import Kernel, Stmt, values_in
+from .kernel import Kernel, Written, values_in
 
 AlgorithmKind = Literal["columns", "quick", "radix"]
 VECTOR = 512                        # bits of those that records are sorted in
@@ -44,28 +44,17 @@ class Algorithm:
 
 
 @record(frozen=True, eq=False)
-class RowStmt(Stmt):
+class RowStmt(Written):
     """Base of these statements: ``param[indices]`` becomes something of ``value`` along ``axis``.
 
     Their ``dtype`` is that of the value; the indices are axes.
     """
 
-    param: str
-    indices: tuple[Dim, ...]
-    value: str
     axis: str
 
     @property
     def operands(self) -> tuple[str, ...]:
         return (self.value, *values_in(*self.indices))
-
-    @property
-    def exprs(self) -> tuple[Dim, ...]:
-        return self.indices
-
-    @property
-    def stores(self) -> tuple[str, ...]:
-        return (self.param,)
 
 
 @record(frozen=True, eq=False)

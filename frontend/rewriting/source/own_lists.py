@@ -62,11 +62,12 @@ def own_lists(function: ast.FunctionDef) -> OwnLists:
     found = _Lives(function)
     nodes = [*here(function.body)]
     moves = moves_of(function)
+    handed: list[ast.AST | None] = [move.source for move in moves]
     fine: set[ast.AST] = {move.source for move in moves}
     for node in nodes:
         fine.update(_reads(node))
         for name, value in bindings(node):
-            if value in fine and isinstance(value, ast.Name):
+            if value in handed:
                 found.note(found.new, name, node, binds=True)
             elif is_new(value) or not _is_made(value):
                 found.note(found.new if is_new(value) else found.shared, name, node, binds=True)
@@ -170,9 +171,10 @@ class _Lives:
                     if not kind.isdisjoint(pair) and not kind.issuperset(pair):
                         kind.update(pair)
                         more = True
-                self.anywhere.update(*[
-                    (move.source.id, move.target) for name in (move.source.id, move.target)
-                    if name in self.anywhere])
+                names = {move.source.id, move.target}
+                if not self.anywhere.isdisjoint(names) and not self.anywhere.issuperset(names):
+                    self.anywhere |= names
+                    more = True
 
     def own(self) -> Iterator[tuple[str, Place, Place]]:
         for name, part in sorted((self.new & self.growing) - self.shared):
