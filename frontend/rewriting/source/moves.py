@@ -9,10 +9,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ....ir.record import record
-from .names import here
+from .names import here, pairs
 
 # Statements after which comes the next one, unless a function ends there.
 _PLAIN = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.Raise, ast.Pass,
@@ -36,9 +36,9 @@ def moves_of(function: ast.FunctionDef) -> list[Move]:
     for node in here(function.body):
         if not isinstance(node, ast.Assign) or len(node.targets) != 1:
             continue
-        pairs = list(_pairs(node.targets[0], node.value))
-        again = {target for target, _ in pairs}
-        for target, value in pairs:
+        bound = list(pairs(node.targets[0], node.value))
+        again = {target for target, _ in bound}
+        for target, value in bound:
             if isinstance(value, ast.Name) and target != value.id and (
                     sum(each.id == value.id for each in ast.walk(node.value)
                         if isinstance(each, ast.Name)) == 1):
@@ -47,15 +47,6 @@ def moves_of(function: ast.FunctionDef) -> list[Move]:
                 elif not _Live(value.id, node).after(function):
                     found.append(Move(node, target, value, True))
     return found
-
-
-def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
-    if isinstance(target, ast.Name):
-        yield target.id, value
-    elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(
-            target.elts) == len(value.elts):
-        yield from ((each.id, part) for each, part in zip(target.elts, value.elts, strict=True)
-                    if isinstance(each, ast.Name))
 
 
 class _Live:

@@ -149,3 +149,15 @@ _CHANGING = frozenset({
     "append", "extend", "insert", "pop", "remove", "clear", "update", "setdefault", "popitem",
     "add", "discard", "sort", "reverse", "fill", "partition", "put", "itemset", "resize"})
 _FILLING = frozenset({"copyto", "put", "place", "putmask", "put_along_axis", "fill_diagonal"})
+
+
+def pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.AST | None]]:
+    """The names that a target binds, and to what, if an assignment says that for each."""
+    if isinstance(target, ast.Name):
+        yield target.id, value
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) and len(
+            value.elts) == len(target.elts) else [None] * len(target.elts)
+        for each, part in zip(target.elts, parts, strict=True):
+            if isinstance(each, ast.Name):
+                yield each.id, part

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from ....ir.record import record, replace
 from .moves import Move, moves_of
-from .names import RUNTIME, Place, begin_of, changed_by_ours, end_of, here
+from .names import RUNTIME, Place, begin_of, changed_by_ours, end_of, here, pairs
 
 GROWING = frozenset({"append", "insert", "pop", "extend", "clear"})
 _METHODS = GROWING | {"copy", "index", "count", "remove", "reverse", "sort"}
@@ -200,17 +200,6 @@ def bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
                     for each in ast.walk(item.optional_vars) if isinstance(each, ast.Name))
     elif isinstance(node, ast.NamedExpr):
         yield node.target.id, None
-
-
-def pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.AST | None]]:
-    if isinstance(target, ast.Name):
-        yield target.id, value
-    elif isinstance(target, (ast.Tuple, ast.List)):
-        parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) and len(
-            value.elts) == len(target.elts) else [None] * len(target.elts)
-        for each, part in zip(target.elts, parts, strict=True):
-            if isinstance(each, ast.Name):
-                yield each.id, part
 
 
 def is_new(value: ast.AST | None) -> bool:

@@ -15,8 +15,8 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from .names import RUNTIME, here
-from .own_lists import asked_by, pairs
+from .names import RUNTIME, here, pairs
+from .own_lists import asked_by
 
 _METHODS = frozenset({"append", "popleft", "pop", "extend", "clear"})
 _ASKING = frozenset({"len", "sum", "max", "min", "sorted", "any", "all", "list", "tuple", "bool"})
