@@ -788,3 +788,22 @@ def test_arrays_that_are_items_are_written_to() -> None:
     for function in (the_very_array, known_while_tracing, shortened):
         with pytest.raises(weft.Error, match="W203"):
             weft.compile(function)(x)
+
+
+def test_arrays_that_are_items_and_outlive_the_trace() -> None:
+    """They can be written to again."""
+    seen: list[Any] = []
+
+    @weft.compile
+    def function(x: Any) -> Any:
+        y, found = np.zeros(2), []
+        seen.append(y)
+        for k in range(3):
+            if x[k] > 1:
+                found.append(y)
+        return np.array(found)
+
+    assert function(np.array([3.0, 1.0, 2.0])).shape == (2, 2)
+    for array in seen:
+        assert type(array) is np.ndarray
+        array[0] = 1.0

@@ -9,6 +9,7 @@ import pytest
 
 import weft
 from weft.frontend.rewriting.source.moves import moves_of
+from weft.frontend.rewriting.source.own_lists import own_lists
 from weft.ir.plans.plan import Loop, all_steps
 
 GRAPH = np.random.default_rng(0).random((9, 9)) < 0.3
@@ -131,6 +132,7 @@ def test_a_list_with_two_names() -> None:
     ("for a in x:\n    b = a", [("b", "a")]),
     ("a = []\nmatch x:\n    case 3:\n        b = a\n        print(a)", []),
     ("a = []\nwith x:\n    b = a\n    print(a)", []),
+    ("a = []\nwith x:\n    b = a\n    g()\n    a = []\nprint(a)", []),  # x may end what g raises
     ("a = []\nb = a\ndef g(): return a", []),
     ("a = []\nb = a\na += [1]", [])))
 def test_what_is_a_move(code: str, moved: list[tuple[str, str]]) -> None:
@@ -313,3 +315,15 @@ def test_lists_that_grow_by_what_they_have(function: Callable[[Any], Any], size:
     x[0] = 3.0
     for found, right in zip(weft.compile(function)(x), function(x), strict=True):
         np.testing.assert_array_equal(found, right)
+
+
+def test_lists_that_a_closure_has_through_two_names() -> None:
+    function = ast.parse("""def f(x):
+    a = []
+    a.append(x)
+    b = a
+    c = b
+    def g(): return c
+    return g""").body[0]
+    assert isinstance(function, ast.FunctionDef)
+    assert own_lists(function).lives == ()

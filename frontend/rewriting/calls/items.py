@@ -46,7 +46,7 @@ def item(value: Any, index: Any) -> Any:
     bounds = [end for part in parts if isinstance(part, slice) for end in (part.start, part.stop)]
     traced = next((part for part in (*parts, *bounds) if isinstance(part, Tracer)), None)
     if isinstance(value, dict):
-        if type(value) is dict and is_number_of_keys(value, index):
+        if type(value) is dict and _has_numbers_as_keys(value, index):
             return item([*value.values()], _place_of_key(value, index))
         _check_key(index)
     if traced is not None:
@@ -69,7 +69,7 @@ def _meet(x: Any) -> None:
         ctx.around.meet(x)
 
 
-def is_number_of_keys(table: dict[Any, Any], key: Any) -> bool:
+def _has_numbers_as_keys(table: dict[Any, Any], key: Any) -> bool:
     """Whether a key is a traced integer, and those of a dict are integers."""
     return isinstance(key, Tracer) and key.is_scalar and key.dtype.kind in "iu" and bool(
         table) and all(type(each) is int and fits_int64(each) for each in table)

@@ -76,12 +76,9 @@ class _Live:
             return self._reads(node.test) or any(ways)
         if isinstance(node, (ast.While, ast.For)):
             return self._loop(node, after, leaves, goes_on)
-        if isinstance(node, ast.With):
-            before = self._block(node.body, after, leaves, goes_on)
-            return before or any(map(self._reads, node.items))
         if isinstance(node, (ast.Break, ast.Continue)):
             return leaves if isinstance(node, ast.Break) else goes_on
-        if not isinstance(node, _PLAIN):  # who knows how far that gets
+        if not isinstance(node, _PLAIN):  # try, match, with: who knows how far that gets
             self.found |= any(each is self.node for each in ast.walk(node))
             return after or leaves or goes_on or self._reads(node)
         if self._reads(node):

@@ -47,6 +47,14 @@ class Memory:
         for array in self.living():
             array.flags.writeable = False
 
+    def let_go(self) -> bool:
+        """Whether a list had a copy of it; nobody has, once the trace is over."""
+        kept, self.kept = self.kept, False
+        owner = self.owner()
+        if kept and owner is not None:
+            np.ndarray.setflags(owner, write=True)
+        return kept
+
     @property
     def whole(self) -> Array:
         """All of the memory as a plain array."""

@@ -86,8 +86,9 @@ def _plain(buffer: Buffer) -> Any:
     """The plain array of a buffer: what NumPy has made, or a part of its memory."""
     if buffer.is_traced:
         buffer.memory().as_it_was()
+    kept = buffer.memory().let_go()
     part, made = np.ndarray.view(buffer, np.ndarray), vars(np.ndarray)["base"].__get__(buffer)
-    part.flags.writeable |= buffer.is_traced
+    part.flags.writeable |= buffer.is_traced or kept
     if type(made) is np.ndarray and (made.shape, made.strides) == (part.shape, part.strides):
         made.flags.writeable = part.flags.writeable
         return made
