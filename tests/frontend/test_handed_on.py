@@ -317,13 +317,14 @@ def test_lists_that_grow_by_what_they_have(function: Callable[[Any], Any], size:
         np.testing.assert_array_equal(found, right)
 
 
-def test_lists_that_a_closure_has_through_two_names() -> None:
+def test_lists_that_a_closure_has_through_other_names() -> None:
     function = ast.parse("""def f(x):
     a = []
     a.append(x)
     b = a
     c = b
-    def g(): return c
+    d = c
+    def g(): return d
     return g""").body[0]
     assert isinstance(function, ast.FunctionDef)
     assert own_lists(function).lives == ()

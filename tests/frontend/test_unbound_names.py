@@ -131,14 +131,15 @@ def test_what_has_no_value(function: Callable[[Any], Any], x: Any, name: str) ->
 
 def test_computing_with_none() -> None:
     """What is None on all ways is refused while tracing, in a loop too."""
-    def function(x: Any) -> Any:
+    def function(x: Any, n: Any) -> Any:
         total = 0.0
-        for v in x:
-            total += v / None
+        for i in range(n):
+            if x[i] > 100:
+                total += x[i] / None
         return total
 
     with pytest.raises(weft.Error, match="W112: NoneType is no operand"):
-        weft.compile(function)(X)
+        weft.compile(function)(X, 4)
 
 
 def test_what_is_read_alone_has_flags() -> None:

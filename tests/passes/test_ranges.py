@@ -406,7 +406,7 @@ def test_products_are_bounded() -> None:
     def bits(x: Any) -> Any:
         found = 0
         for k in range(1000):
-            found ^= (1 << (k & 31)) + (k >> (k & 3))
+            found ^= (1 << (k & 31)) * 3 + (k >> (k & 3))
         return found * x[0]
 
     graph = marked(bits, x)
@@ -446,3 +446,17 @@ def test_shifts_that_64_bits_hold(a: int) -> None:
         else:
             with pytest.raises(weft.Error, match="W131"):
                 shifted(a, b)
+
+
+def test_a_shift_that_is_an_index_is_within_bounds() -> None:
+    def taken(x: Any, z: Any) -> Any:
+        total = 0.0
+        for k in range(1000):
+            total += z[(x[k] & 3) << 2]
+        return total
+
+    x, z = np.arange(1000), np.arange(13.0)
+    lowered = weft.compile(taken).lower(x, z)
+    assert "check" not in lowered.as_text("plan") and "check" not in lowered.as_text("kernel")
+    assert weft.compile(taken)(x, z) == taken(x, z)
+    assert "check" in weft.compile(taken).lower(x, z[:12]).as_text("kernel")
