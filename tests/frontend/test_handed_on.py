@@ -328,3 +328,12 @@ def test_lists_that_a_closure_has_through_other_names() -> None:
     return g""").body[0]
     assert isinstance(function, ast.FunctionDef)
     assert own_lists(function).lives == ()
+
+
+def test_the_list_of_a_comprehension_has_no_name_of_ours() -> None:
+    def function(x: Any) -> Any:
+        x = [(v, v * 2) for v in x if v > 0]
+        return x
+
+    with pytest.raises(weft.Error, match="W102: 'the list of comprehension 1' is|W102: the list of"):
+        weft.compile(function)(np.ones(3))

@@ -18,7 +18,7 @@ import ast
 import copy
 from typing import Any
 
-from .names import RUNTIME, SCOPES
+from .names import LIST, RUNTIME, SCOPES
 
 _APART = (ast.Lambda, ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await)  # of scopes of their own
 
@@ -64,7 +64,7 @@ class _Loops(ast.NodeTransformer):
 
     def _loop(self, made: ast.ListComp, node: ast.stmt) -> tuple[str, list[ast.stmt]]:
         self.count += 1
-        name = f"{RUNTIME}_list_{self.count}"
+        name = f"{LIST}{self.count}"
         own = {each.id: f"{RUNTIME}_each_{self.count}_{each.id}" for part in made.generators
                for each in ast.walk(part.target) if isinstance(each, ast.Name)}
         first = made.generators[0].iter

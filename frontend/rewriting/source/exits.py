@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ....ir.record import field, record
-from .names import here
+from .names import LIST, here
 from .own_lists import OwnLists, is_new
 
 _LOOPS = (ast.For, ast.While)
@@ -26,7 +26,9 @@ RESULT, RETURNED = "_weft_result", "_weft_returned"
 
 
 def told(name: str) -> str:
-    """A name as users are told: results have none of theirs."""
+    """A name as users are told: results, and lists of comprehensions, have none of theirs."""
+    if name.startswith(LIST):
+        return f"the list of comprehension {name.removeprefix(LIST)}"
     if not name.startswith(RESULT):
         return name
     item = name.removeprefix(RESULT).removeprefix("_")

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from ...face.source import RUNTIME as RUNTIME
 
 Place = tuple[int, int]  # a line and a column
+LIST = f"{RUNTIME}_list_"  # and a number: the list that a comprehension makes (``appending``)
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
