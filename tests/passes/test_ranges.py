@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from texts import without_notes
 from with_source import run
 
 import weft
@@ -457,6 +458,6 @@ def test_a_shift_that_is_an_index_is_within_bounds() -> None:
 
     x, z = np.arange(1000), np.arange(13.0)
     lowered = weft.compile(taken).lower(x, z)
-    assert "check" not in lowered.as_text("plan") and "check" not in lowered.as_text("kernel")
+    assert not any("check" in without_notes(lowered.as_text(stage)) for stage in ("plan", "kernel"))
     assert weft.compile(taken)(x, z) == taken(x, z)
-    assert "check" in weft.compile(taken).lower(x, z[:12]).as_text("kernel")
+    assert "check" in without_notes(weft.compile(taken).lower(x, z[:12]).as_text("kernel"))
