@@ -360,15 +360,15 @@ def a_value_on_one_way_only() -> None:
     sign(X)
 
 
-@wrong("W201", TypeError)
+@wrong("W124", IndexError)
 def a_value_in_a_loop_only() -> None:
     @weft.compile
     def last(x: Any, n: Any) -> Any:
-        for i in range(n):
+        for i in range(n):  # here
             y = x * i
-        return y  # here
+        return y
 
-    last(X, np.array(3))
+    last(X, np.array(0))
 
 
 @wrong("W102", ValueError)

@@ -24,11 +24,18 @@ def counted(x: Any) -> Any:
 @pytest.mark.parametrize("function", [
     counted, lambda x: len(set(x.tolist())), lambda x: list(Counter(x.tolist()).values()),
     lambda x: len({value + 1 for value in x}), lambda x: {1: 5.0}.get(int(x[0]), 0.0),
-    lambda x: {1: 5.0}[x[0]], lambda x: {float(x[0]): 1}])
+    lambda x: {float(x[0]): 1}])
 def test_equal_numbers_are_no_different_keys(function: Any) -> None:
     with pytest.raises(Error, match=r"W201.*a dict or a set") as caught:
         weft.compile(function)(K)
     assert caught.value.hint and caught.value.locs
+
+
+def test_a_number_is_looked_up_in_a_dict_of_numbers() -> None:
+    compiled = weft.compile(lambda x: {1: 5.0, 4: 7.0}[x[0]])
+    assert (compiled(K), compiled(K + 3)) == (5.0, 7.0)
+    with pytest.raises(LookupError):
+        compiled(K + 1)
 
 
 def test_a_set_that_is_asked() -> None:

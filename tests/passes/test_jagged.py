@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from texts import without_notes
 
 import weft
 from weft.ir.indices.affine import coefficient
@@ -15,7 +16,8 @@ from weft.ir.kernels.operands import offset_of
 
 
 def kernels(function: Callable[..., Any], *specs: str) -> list[str]:
-    return weft.compile(function).lower(*specs).as_text("kernel").split("\nkernel ")
+    text = without_notes(weft.compile(function).lower(*specs).as_text("kernel"))
+    return text.split("\nkernel ")
 
 
 SUMS: dict[str, Callable[[Any], Any]] = {

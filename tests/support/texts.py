@@ -11,5 +11,6 @@ def without_places(text: str) -> str:
 
 
 def without_notes(text: str) -> str:
-    """What ``//`` begins goes: it has paths of files, and a folder may have any name."""
-    return re.sub(r"[ \t]*//.*", "", text)
+    """What is behind a ``//`` in spaces goes: it has paths of files, and a folder may have any
+    name. A division, ``k//14``, has none around it."""
+    return re.sub(r"[ \t]+// .*", "", text)

@@ -321,11 +321,10 @@ def a_value_on_one_way_only() -> Any:
     return [sign(X), sign(-X)], [1.0, -1.0]
 
 
-@fixed("give y a first value before it")
+@fixed("pass arguments for which this holds")
 def a_value_in_a_loop_only() -> Any:
     @weft.compile
     def last(x: Any, n: Any) -> Any:
-        y = x
         for i in range(n):
             y = x * i
         return y
